@@ -1,0 +1,69 @@
+"""Files that are either whole or not there: atomic writes, tensors in safetensors only."""
+
+import hashlib
+import json
+import os
+import tempfile
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+
+class FileProblem(RuntimeError):
+    """A file could not be written or read; the message says which, why, and what to do."""
+
+
+def write_atomic(path: Path, content: bytes) -> None:
+    """Write `content` beside `path` and move it into place: a reader sees the old file or the new, never half."""
+    path = Path(path)
+    temporary = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except OSError as error:
+        if temporary is not None:
+            Path(temporary).unlink(missing_ok=True)
+        raise FileProblem(
+            f"could not write {path}: {error.strerror or error}. "
+            "Free some space or choose a folder you may write to; whatever stood there before is unchanged."
+        ) from error
+
+
+def save_tensors(path: Path, tensors: dict[str, Tensor], about: dict | None = None) -> str:
+    """Write named tensors as safetensors with a JSON note; returns the file's sha256."""
+    contiguous = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
+    content = save(contiguous, {"about": json.dumps(about or {}, sort_keys=True)})
+    write_atomic(path, content)
+    return hashlib.sha256(content).hexdigest()
+
+
+def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict]:
+    """Named tensors and the JSON note of a file written by `save_tensors`."""
+    try:
+        with safe_open(str(path), framework="pt") as file:
+            about = json.loads((file.metadata() or {}).get("about", "{}"))
+            return {name: file.get_tensor(name).clone() for name in file.keys()}, about
+    except (SafetensorError, OSError, json.JSONDecodeError) as error:
+        raise FileProblem(
+            f"{path} is truncated or not a safetensors file ({error}). Delete it and train again."
+        ) from error
+
+
+def sha256(path: Path) -> str:
+    """Hexadecimal sha256 of a file's content."""
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+
+
+def device_name(device: torch.device | str) -> str:
+    """'cpu' or the GPU's model name."""
+    device = torch.device(device)
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"

@@ -1,0 +1,171 @@
+"""One training loop for every experiment of the book.
+
+An experiment hands the loop an *objective*: something that gives a loss for a step and numbers for an evaluation.
+Both depend on the step alone (a sampled batch is seeded by the step), so a run that was killed continues from its
+last saved state to the bit-identical result on the same machine.
+"""
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from tqdm import tqdm
+
+from arithlib.files import load_tensors, save_tensors
+
+
+@dataclass(frozen=True)
+class AdamW:
+    """Decoupled weight decay on every parameter (Loshchilov and Hutter 2019), with a linear warm-up.
+
+    The defaults are those of Nanda et al. 2023: learning rate 1e-3, betas (0.9, 0.98), ten steps of warm-up.
+    """
+
+    lr: float = 1e-3
+    betas: tuple[float, float] = (0.9, 0.98)
+    weight_decay: float = 1.0
+    warmup_steps: int = 10
+
+    def build(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
+        return torch.optim.AdamW(parameters, self.lr, self.betas, weight_decay=self.weight_decay, fused=True)
+
+    def lr_at(self, step: int) -> float:
+        return self.lr * min((step + 1) / self.warmup_steps, 1.0)
+
+
+class Objective(Protocol):
+    """What an experiment minimises and measures."""
+
+    def loss(self, model: nn.Module, step: int) -> Tensor:
+        """The scalar training loss of this step."""
+
+    def evaluate(self, model: nn.Module) -> dict[str, float | np.ndarray]:
+        """Named measurements of the model as it is; the same names and shapes at every call."""
+
+
+@dataclass
+class Run:
+    """What a training leaves behind.
+
+    history: name -> (E,) or (E, ...) array, one entry an evaluation; `step` holds the steps.
+    snapshots: step -> the parameters then. seconds: training time over all sittings.
+    """
+
+    history: dict[str, np.ndarray]
+    snapshots: dict[int, dict[str, Tensor]]
+    seconds: float
+
+
+def train(
+    model: nn.Module,
+    objective: Objective,
+    optimizer: AdamW,
+    steps: int,
+    *,
+    evaluate_every: int,
+    snapshot_steps: Iterable[int] = (),
+    state: Path | None = None,
+    save_every: float = 30.0,
+    label: str = "training",
+    progress: bool | None = None,
+    after_step: Callable[[nn.Module], None] | None = None,
+) -> Run:
+    """Train `model` in place for `steps` steps; evaluated at step 0, every `evaluate_every` and at the last.
+
+    state: file that holds the run so far. It is written at most every `save_every` seconds, atomically, and read at
+        the start, so that an interrupted run loses no more than that. Removing it is the caller's business.
+    snapshot_steps: steps at which the parameters are kept (0 is before the first step).
+    progress: None shows a bar on a terminal only.
+    after_step: applied to the model after each update, for constrained parameters.
+    """
+    torch_optimizer = optimizer.build(model.parameters())
+    history: dict[str, list] = {"step": []}
+    snapshots: dict[int, dict[str, Tensor]] = {}
+    snapshot_steps = set(snapshot_steps)
+    first, earlier_seconds = 0, 0.0
+    if state is not None and state.exists():
+        first, earlier_seconds, history, snapshots = _restore(state, model, torch_optimizer)
+
+    started = last_saved = time.perf_counter()
+    bar = tqdm(
+        total=steps,
+        initial=first,
+        desc=label,
+        unit="step",
+        disable=None if progress is None else not progress,
+    )
+    try:
+        for step in range(first, steps + 1):
+            if len(history["step"]) == 0 or history["step"][-1] != step:
+                if step % evaluate_every == 0 or step == steps:
+                    measured = {"step": step} | objective.evaluate(model)
+                    for name, value in measured.items():
+                        history.setdefault(name, []).append(value)
+                    bar.set_postfix_str(_summary(measured), refresh=False)
+            if step in snapshot_steps and step not in snapshots:
+                snapshots[step] = {k: v.detach().cpu().clone() for k, v in model.state_dict().items()}
+            if state is not None and (time.perf_counter() - last_saved > save_every or step == steps):
+                seconds = earlier_seconds + time.perf_counter() - started
+                _save(state, step, seconds, model, torch_optimizer, history, snapshots)
+                last_saved = time.perf_counter()
+            if step == steps:
+                break
+
+            for group in torch_optimizer.param_groups:
+                group["lr"] = optimizer.lr_at(step)
+            torch_optimizer.zero_grad()
+            loss = objective.loss(model, step)
+            loss.backward()
+            torch_optimizer.step()
+            if after_step is not None:
+                after_step(model)
+            bar.update()
+    finally:
+        bar.close()
+    seconds = earlier_seconds + time.perf_counter() - started
+    return Run({name: np.array(values) for name, values in history.items()}, snapshots, seconds)
+
+
+def _summary(measured: dict) -> str:
+    shown = ((name, value) for name, value in measured.items() if name != "step" and np.ndim(value) == 0)
+    return ", ".join(f"{name.replace('_', ' ')} {value:.3g}" for name, value in list(shown)[:4])
+
+
+def _save(path, step, seconds, model, optimizer, history, snapshots):
+    tensors = {f"model/{k}": v for k, v in model.state_dict().items()}
+    for index, slots in optimizer.state_dict()["state"].items():
+        tensors |= {f"optimizer/{index}/{slot}": value for slot, value in slots.items()}
+    tensors |= {f"history/{k}": torch.from_numpy(np.array(v)) for k, v in history.items()}
+    for at, parameters in snapshots.items():
+        tensors |= {f"snapshot/{at}/{k}": v for k, v in parameters.items()}
+    tensors["step"] = torch.tensor(step)
+    tensors["seconds"] = torch.tensor(seconds, dtype=torch.float64)
+    save_tensors(path, tensors)
+
+
+def _restore(path, model, optimizer):
+    tensors, _ = load_tensors(path)
+    groups: dict[str, dict] = {"model": {}, "optimizer": {}, "history": {}, "snapshot": {}}
+    for name, value in tensors.items():
+        kind, _, rest = name.partition("/")
+        if kind in groups:
+            groups[kind][rest] = value
+    model.load_state_dict(groups["model"])
+    optimizer_state: dict[int, dict[str, Tensor]] = {}
+    for name, value in groups["optimizer"].items():
+        index, slot = name.split("/")
+        optimizer_state.setdefault(int(index), {})[slot] = value
+    optimizer.load_state_dict(
+        {"state": optimizer_state, "param_groups": optimizer.state_dict()["param_groups"]}
+    )
+    history = {k: list(v.numpy()) for k, v in groups["history"].items()}
+    snapshots: dict[int, dict[str, Tensor]] = {}
+    for name, value in groups["snapshot"].items():
+        at, key = name.split("/", 1)
+        snapshots.setdefault(int(at), {})[key] = value
+    return int(tensors["step"]), float(tensors["seconds"]), history, snapshots

@@ -1,0 +1,477 @@
+"""The claims of the sources, and the rules that turn a measurement into a verdict.
+
+`claims.yaml` holds every claim. A rule is arithmetic and comparison over named numbers, parsed and walked
+here (never handed to `eval`); it decides the verdict of a measurement. Nobody types a verdict.
+
+    rule:
+      reproduced: "0.5 * value <= median <= 2 * value"
+      partly: "median <= 4 * value"
+      otherwise: not reproduced
+
+Names a rule may use: `value` (the published number, or the names of a published mapping); of a measured
+number or list `values`, `n`, `mean`, `sd`, `median`, `min`, `max`; of a measured mapping `n` and its own names,
+and for a list in it called `x` also `x_n`, `x_mean`, `x_sd`, `x_median`, `x_min`, `x_max`.
+An `sd` needs two values. Functions: abs, min, max, all, any, len.
+"""
+
+import ast
+import difflib
+import json
+import math
+import operator
+import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+REPRODUCED, PARTLY, NOT_REPRODUCED, REFUTED, NOT_ATTEMPTED = VERDICTS = (
+    "reproduced",
+    "partly",
+    "not reproduced",
+    "refuted",
+    "not attempted",
+)
+STATISTICS = ("n", "mean", "sd", "median", "min", "max")
+INTERACTIVE = "interactive"  # the folder of records made by hand, outside any notebook run of the book
+
+Number = int | float
+Value = Number | list[Number]
+
+
+class ClaimError(ValueError):
+    """A claim, rule, measurement or record that cannot be used; the message says which and what to do."""
+
+
+# --- claims.yaml ---
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One checkable statement of a source, as it stands in claims.yaml."""
+
+    id: str
+    source: str  # "000" to "004", or the bibliography key of another paper
+    statement: str
+    test: str
+    tier: str
+    section: str | None = None
+    published: str | None = None  # text shown to the reader; None if the source gives none
+    value: Number | Mapping[str, Number] | None = None  # what `published` means to a rule
+    chapter: str | None = None  # the notebook that tests it
+    remark: str | None = None
+    rule: Mapping[str, str] | None = None
+
+    def __post_init__(self):
+        for name in ("id", "source", "statement", "test", "tier"):
+            if not isinstance(getattr(self, name), str) or not getattr(self, name).strip():
+                raise ClaimError(f"claim {self.id}: {name} must be text, found {getattr(self, name)!r}")
+        for name in ("section", "published", "chapter", "remark"):
+            if not isinstance(getattr(self, name), str | None):
+                raise ClaimError(
+                    f"claim {self.id}: {name} must be text (quote it), found {getattr(self, name)!r}"
+                )
+        for name, number in self.published_names().items():
+            if not is_number(number) or not name.isidentifier():
+                raise ClaimError(
+                    f"claim {self.id}: value must be a number or names of numbers, found {name}: {number!r}"
+                )
+        if self.rule is not None:
+            self._check_rule()
+
+    def _check_rule(self) -> None:
+        if unknown := set(self.rule) - {REPRODUCED, PARTLY, "otherwise"}:
+            raise ClaimError(
+                f"claim {self.id}: a rule has reproduced, partly, otherwise, not {sorted(unknown)}"
+            )
+        if REPRODUCED not in self.rule or self.rule.get("otherwise") not in (NOT_REPRODUCED, REFUTED):
+            raise ClaimError(
+                f"claim {self.id}: a rule needs 'reproduced', and 'otherwise': {NOT_REPRODUCED} or {REFUTED}"
+            )
+        for expression in self.conditions().values():
+            if "value" in names(expression, self.id) and "value" not in self.published_names():
+                raise ClaimError(
+                    f"claim {self.id}: rule {expression!r} uses value, but the claim has no single value"
+                )
+
+    def conditions(self) -> dict[str, str]:
+        """The rule's expressions by the verdict they give, in the order in which they are tried."""
+        return {verdict: str(self.rule[verdict]) for verdict in (REPRODUCED, PARTLY) if verdict in self.rule}
+
+    def published_names(self) -> dict[str, Number]:
+        """The published numbers under the names a rule calls them by."""
+        if self.value is None:
+            return {}
+        return dict(self.value) if isinstance(self.value, Mapping) else {"value": self.value}
+
+
+def repo_root() -> Path:
+    """The folder that holds claims.yaml: above the working folder, or else above this package.
+
+    Raises ClaimError if there is none.
+    """
+    for start in (Path.cwd(), Path(__file__).resolve().parent):
+        for folder in (start, *start.parents):
+            if (folder / "claims.yaml").is_file():
+                return folder
+    raise ClaimError(
+        "claims.yaml not found: work inside a clone of the book, or install arithlib from one (pip -e)"
+    )
+
+
+def load_claims(path: Path | None = None) -> dict[str, Claim]:
+    """All claims by id, in the order of the file (default: the repository's claims.yaml).
+
+    Raises ClaimError for anything in the file that is not a well-formed, uniquely named claim.
+    """
+    import yaml  # only the book needs it; the core runs without
+
+    path = path or repo_root() / "claims.yaml"
+    try:
+        entries = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        raise ClaimError(f"{path.name} is not valid YAML: {error}") from error
+    if not isinstance(entries, list):
+        raise ClaimError(f"{path.name} must be a list of claims, found {type(entries).__name__}")
+    known = {field.name for field in fields(Claim)}
+    claims: dict[str, Claim] = {}
+    for entry in entries:
+        if not isinstance(entry, dict) or "id" not in entry:
+            raise ClaimError(f"{path.name}: every claim is a mapping with an id, found {entry!r}")
+        if unknown := set(entry) - known:
+            raise ClaimError(
+                f"claim {entry['id']}: unknown keys {sorted(unknown)}; known are {sorted(known)}"
+            )
+        if missing := {"source", "statement", "test", "tier"} - set(entry):
+            raise ClaimError(f"claim {entry['id']}: missing {sorted(missing)}")
+        if entry["id"] in claims:
+            raise ClaimError(f"claim {entry['id']} stands twice in {path.name}")
+        claims[entry["id"]] = Claim(**entry)
+    return claims
+
+
+def find_claim(claims: Mapping[str, Claim], id: str) -> Claim:
+    """The claim called `id`. Raises ClaimError that names ids like it."""
+    if id in claims:
+        return claims[id]
+    near = difflib.get_close_matches(id.upper(), claims, n=4, cutoff=0.5)
+    raise ClaimError(f"no claim {id!r} in claims.yaml; near it: {', '.join(near) or 'none'}")
+
+
+# --- measurements ---
+
+
+def is_number(value) -> bool:
+    """Finite int, float or bool, as JSON can hold it."""
+    return isinstance(value, int | float) and math.isfinite(value)
+
+
+def summary(values: list[Number]) -> dict[str, Number]:
+    """n, mean, median, min, max of a list, and from two values on the sample standard deviation sd."""
+    result = {
+        "n": len(values),
+        "mean": statistics.fmean(values),
+        "median": statistics.median(values),
+        "min": min(values),
+        "max": max(values),
+    }
+    return result | ({"sd": statistics.stdev(values)} if len(values) > 1 else {})
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What a notebook measured for one claim: one number, one number a seed, or several named ones."""
+
+    measured: Value | Mapping[str, Value]
+    unit: str | None = None
+
+    @classmethod
+    def of(cls, measured, unit: str | None = None) -> "Measurement":
+        """From Python, numpy or torch numbers, sequences of them, or a mapping of either.
+
+        Raises ClaimError for an empty list, text, NaN or infinity.
+        """
+        if isinstance(measured, Mapping):
+            return cls({str(name): _plain(value, str(name)) for name, value in measured.items()}, unit)
+        return cls(_plain(measured, "measured"), unit)
+
+    def statistics(self) -> dict[str, Number]:
+        """`summary` of a number or list; of a mapping only n, the length of its longest list."""
+        if isinstance(self.measured, Mapping):
+            return {"n": max((len(v) for v in self.measured.values() if isinstance(v, list)), default=1)}
+        return summary(_as_list(self.measured))
+
+    def names(self) -> dict[str, Value]:
+        """Everything a rule can call by name, beside what was published."""
+        if not isinstance(self.measured, Mapping):
+            return {"values": _as_list(self.measured)} | self.statistics()
+        result = self.statistics() | dict(self.measured)
+        for name, value in self.measured.items():
+            if isinstance(value, list):
+                result |= {f"{name}_{key}": number for key, number in summary(value).items()}
+        return result
+
+    def text(self) -> str:
+        """For the reader: "4,120 epochs", "4,120 ± 310 epochs", "accuracy 1, loss 0.02 ± 0.01"."""
+        if isinstance(self.measured, Mapping):
+            return ", ".join(
+                f"{name.replace('_', ' ')} {_text(value)}" for name, value in self.measured.items()
+            )
+        return _text(self.measured) + (f" {self.unit}" if self.unit else "")
+
+    def spread(self) -> str:
+        """For the reader: "n = 5, sd 310, 3,800 to 4,500"; "n = 1" for a single number."""
+        numbers = self.statistics()
+        if "sd" not in numbers:
+            return f"n = {numbers['n']}"
+        return (
+            f"n = {numbers['n']}, sd {show(numbers['sd'])}, {show(numbers['min'])} to {show(numbers['max'])}"
+        )
+
+
+def _as_list(value: Value) -> list[Number]:
+    return value if isinstance(value, list) else [value]
+
+
+def _plain(value, name: str) -> Value:
+    """`value` as a plain number or list of numbers. Raises ClaimError."""
+    if hasattr(value, "tolist"):  # numpy and torch
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        value = [item.item() if hasattr(item, "item") else item for item in value]
+        if not value:
+            raise ClaimError(f"{name} is an empty list: nothing was measured")
+    for number in _as_list(value):
+        if not is_number(number):
+            raise ClaimError(
+                f"{name} must be finite numbers, found {number!r}; count failures instead of averaging them"
+            )
+    return value
+
+
+def show(number: Number) -> str:
+    """A number with three significant digits, or all digits of an integer: 4,120; 0.0213; 1.5e-07."""
+    if isinstance(number, bool):
+        return "yes" if number else "no"
+    if isinstance(number, int) or (abs(number) >= 1000 and abs(number) < 1e7):
+        return f"{number:,.0f}".replace("-", "−")
+    return f"{number:.3g}".replace("-", "−")
+
+
+def _text(value: Value) -> str:
+    if not isinstance(value, list):
+        return show(value)
+    if all(isinstance(item, bool) for item in value):
+        return f"yes in {sum(value)} of {len(value)}"
+    numbers = summary(value)
+    return show(numbers["mean"]) + (f" ± {show(numbers['sd'])}" if "sd" in numbers else "")
+
+
+# --- rules ---
+
+FUNCTIONS = {"abs": abs, "min": min, "max": max, "all": all, "any": any, "len": len}
+
+OPERATORS = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    # As floats: a tower of powers then overflows at once instead of counting for hours.
+    ast.Pow: math.pow,
+    ast.USub: operator.neg,
+    ast.UAdd: operator.pos,
+    ast.Not: operator.not_,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+}
+
+
+def parse(expression: str, id: str) -> ast.expr:
+    """The syntax tree of a rule's expression. Raises ClaimError for anything outside the small language."""
+    try:
+        tree = ast.parse(expression, mode="eval").body
+    except SyntaxError as error:
+        raise ClaimError(f"claim {id}: rule {expression!r} is not an expression: {error.msg}") from error
+    for node in ast.walk(tree):
+        if not _allowed(node):
+            raise ClaimError(
+                f"claim {id}: rule {expression!r} may not hold {ast.unparse(node) or type(node).__name__}; "
+                f"only numbers, names, + - * / **, comparisons, and, or, not, lists, {', '.join(FUNCTIONS)}"
+            )
+    return tree
+
+
+def _allowed(node: ast.AST) -> bool:
+    match node:
+        case ast.Constant(value=value):
+            return is_number(value)
+        case ast.Call(func=ast.Name(id=name), args=args, keywords=[]):
+            return name in FUNCTIONS and bool(args)
+        case (
+            ast.BoolOp() | ast.BinOp() | ast.UnaryOp() | ast.Compare() | ast.Name() | ast.List() | ast.Tuple()
+        ):
+            return True
+        case ast.And() | ast.Or() | ast.Load():
+            return True
+    return type(node) in OPERATORS
+
+
+def names(expression: str, id: str) -> set[str]:
+    """The numbers an expression reads: `min` in `min(values)` is a function, in `min > 0` a number."""
+    tree = parse(expression, id)
+    functions = {node.func for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and node not in functions}
+
+
+def evaluate(expression: str, values: Mapping[str, Value], id: str) -> bool:
+    """Truth of a rule's expression over named `values`.
+
+    Raises ClaimError naming claim and expression for a missing name, a division by zero or a wrong type.
+    """
+
+    def walk(node: ast.expr):
+        match node:
+            case ast.Constant(value=value):
+                return value
+            case ast.Name(id=name):
+                return values[name]
+            case ast.List(elts=items) | ast.Tuple(elts=items):
+                return [walk(item) for item in items]
+            case ast.Call(func=ast.Name(id=name), args=args):
+                return FUNCTIONS[name](*map(walk, args))
+            case ast.BoolOp(op=ast.And(), values=parts):
+                return all(walk(part) for part in parts)
+            case ast.BoolOp(values=parts):
+                return any(walk(part) for part in parts)
+            case ast.UnaryOp(op=op, operand=operand):
+                return OPERATORS[type(op)](walk(operand))
+            case ast.BinOp(left=left, op=op, right=right):
+                return OPERATORS[type(op)](walk(left), walk(right))
+            case ast.Compare(left=left, ops=ops, comparators=rights):
+                operands = [walk(operand) for operand in (left, *rights)]
+                pairs = zip(ops, operands, operands[1:], strict=False)
+                return all(OPERATORS[type(op)](first, second) for op, first, second in pairs)
+
+    try:
+        result = walk(parse(expression, id))
+    except KeyError as error:
+        raise ClaimError(
+            f"claim {id}: rule {expression!r} reads {error.args[0]!r}, which was not measured; "
+            f"there are {', '.join(sorted(values))}"
+        ) from error
+    except (ArithmeticError, TypeError, ValueError) as error:
+        raise ClaimError(f"claim {id}: rule {expression!r} cannot be evaluated: {error}") from error
+    if not isinstance(result, bool):
+        raise ClaimError(
+            f"claim {id}: rule {expression!r} gives {result!r}, not true or false: compare it with something"
+        )
+    return result
+
+
+def verdict(claim: Claim, measurement: Measurement) -> str:
+    """The verdict of the claim's rule on a measurement, its conditions tried from top to bottom.
+
+    Raises ClaimError if the claim has no rule, or its rule cannot be evaluated on what was measured.
+    """
+    if claim.rule is None:
+        raise ClaimError(f"claim {claim.id} has no rule: write one in claims.yaml before measuring it")
+    published, measured = claim.published_names(), measurement.names()
+    if both := published.keys() & measured.keys():
+        raise ClaimError(
+            f"claim {claim.id}: {sorted(both)} are published and measured names at once; rename one"
+        )
+    for result, expression in claim.conditions().items():
+        if evaluate(expression, published | measured, claim.id):
+            return result
+    return claim.rule["otherwise"]
+
+
+# --- records and scoreboard ---
+
+
+def read_records(records_root: Path) -> dict[str, dict]:
+    """The claim records of all notebooks by claim id; those made by hand are not part of the book.
+
+    Raises ClaimError for an unreadable record, or a claim that two notebooks measured.
+    """
+    records: dict[str, dict] = {}
+    for path in sorted(records_root.glob("*/claims/*.json")):
+        notebook = path.parent.parent.name
+        if notebook == INTERACTIVE:
+            continue
+        try:
+            record = json.loads(path.read_text(encoding="utf-8"))
+        except json.JSONDecodeError as error:
+            raise ClaimError(
+                f"record {notebook}/claims/{path.name} is damaged: run {notebook} again"
+            ) from error
+        if record["id"] in records:
+            raise ClaimError(
+                f"claim {record['id']} was measured by {records[record['id']]['notebook']} and by {notebook}"
+            )
+        records[record["id"]] = record | {"notebook": notebook}
+    return records
+
+
+def scoreboard(records_root: Path, claims: Mapping[str, Claim] | None = None) -> list[dict]:
+    """One row for each claim of claims.yaml, in its order; without a record the verdict is "not attempted".
+
+    Keys: id, source, statement, published, measured, n, spread, verdict, scale, notebook, figure.
+    Raises ClaimError for a record whose claim is gone, or whose verdict its rule no longer gives.
+    """
+    claims = load_claims() if claims is None else claims
+    records = read_records(records_root)
+    for id in records:
+        find_claim(claims, id)
+    return [_row(claim, records.get(claim.id)) for claim in claims.values()]
+
+
+def _row(claim: Claim, record: dict | None) -> dict:
+    row = {"id": claim.id, "source": claim.source, "statement": claim.statement, "published": claim.published}
+    if record is None:
+        empty = dict.fromkeys(("measured", "n", "spread", "verdict", "scale", "notebook", "figure"))
+        return row | empty | {"verdict": NOT_ATTEMPTED}
+    measurement = Measurement(record["measured"], record["unit"])
+    now = verdict(claim, measurement)
+    if now != record["verdict"]:
+        raise ClaimError(
+            f"claim {claim.id}: {record['notebook']} recorded {record['verdict']!r}, "
+            f"its rule now says {now!r}; run the notebook again (make book)"
+        )
+    return row | {
+        "measured": measurement.text(),
+        "n": record["n"],
+        "spread": measurement.spread(),
+        "verdict": now,
+        "scale": record["scale"],
+        "notebook": record["notebook"],
+        "figure": record["figure"],
+    }
+
+
+def tally(rows: list[dict]) -> dict[str, dict[str, int]]:
+    """How many claims of each source, and last of "all", have each verdict: {source: {verdict: count}}."""
+    counts: dict[str, dict[str, int]] = {}
+    for row in rows:
+        for source in (row["source"], "all"):
+            counts.setdefault(source, dict.fromkeys(VERDICTS, 0))[row["verdict"]] += 1
+    counts["all"] = counts.pop("all", dict.fromkeys(VERDICTS, 0))  # last
+    return counts
+
+
+def score_table(rows: list[dict]) -> str:
+    """The scoreboard for a terminal: the counts of each source, then a line for each measured claim."""
+    heads = ("source", *VERDICTS)
+    lines = [heads, *((source, *map(str, counts.values())) for source, counts in tally(rows).items())]
+    measured = [row for row in rows if row["verdict"] != NOT_ATTEMPTED]
+    keys = ("id", "verdict", "published", "measured", "spread", "scale", "notebook")
+    details = [keys, *(tuple(str(row[key] or "-") for key in keys) for row in measured)]
+    return "\n\n".join(_columns(table) for table in (lines, details) if len(table) > 1)
+
+
+def _columns(lines: list[tuple[str, ...]]) -> str:
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)

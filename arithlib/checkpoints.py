@@ -41,9 +41,7 @@ class Trained:
         """The measurement `name` at an evaluated step."""
         where = np.flatnonzero(self.history["step"] == step)
         if len(where) == 0:
-            raise ValueError(
-                f"{self.experiment.name} was not evaluated at step {step}: {self.history['step']}"
-            )
+            raise ValueError(f"{self.experiment.name} was not evaluated at step {step}: {self.history['step']}")
         return self.history[name][where[0]]
 
 
@@ -78,9 +76,7 @@ def read(name: str, folder: Path | None = None) -> Trained:
     folder = folder or find(name)
     retrain = f"Train it again with `python -m arithlib train {name} --retrain`."
     if folder is None:
-        raise CheckpointError(
-            f"no checkpoint of {name} is here. Make it with `python -m arithlib train {name}`."
-        )
+        raise CheckpointError(f"no checkpoint of {name} is here. Make it with `python -m arithlib train {name}`.")
     weights, note = folder / f"{name}.safetensors", folder / f"{name}.json"
     try:
         provenance = json.loads(note.read_text())
@@ -177,9 +173,7 @@ def _last_time(name: str, folder: Path | None) -> str:
         return ", for the first time here"
     try:
         note = json.loads((folder / f"{name}.json").read_text())
-        return (
-            f"; last time that took {note['seconds']:.0f} s on {note['device']} ({note['threads']} threads)"
-        )
+        return f"; last time that took {note['seconds']:.0f} s on {note['device']} ({note['threads']} threads)"
     except (OSError, json.JSONDecodeError, KeyError):
         return ""
 

@@ -133,9 +133,7 @@ class GrokkingExperiment(Experiment):
 
     def __post_init__(self):
         if self.task.p != self.model.p:
-            raise ValueError(
-                f"{self.name}: the task is modulo {self.task.p}, the model modulo {self.model.p}"
-            )
+            raise ValueError(f"{self.name}: the task is modulo {self.task.p}, the model modulo {self.model.p}")
 
     def build(self):
         model = GrokkingTransformer(self.model, self.model_seed)

@@ -160,9 +160,7 @@ def _restore(path, model, optimizer):
     for name, value in groups["optimizer"].items():
         index, slot = name.split("/")
         optimizer_state.setdefault(int(index), {})[slot] = value
-    optimizer.load_state_dict(
-        {"state": optimizer_state, "param_groups": optimizer.state_dict()["param_groups"]}
-    )
+    optimizer.load_state_dict({"state": optimizer_state, "param_groups": optimizer.state_dict()["param_groups"]})
     history = {k: list(v.numpy()) for k, v in groups["history"].items()}
     snapshots: dict[int, dict[str, Tensor]] = {}
     for name, value in groups["snapshot"].items():

@@ -119,9 +119,7 @@ class GrokkingTransformer(nn.Module):
         if self.config.positions == "none":
             return self.W_E
         p = self.config.p
-        return torch.cat(
-            [self.W_E[:p] + self.W_pos[0], self.W_E[:p] + self.W_pos[1], self.W_E[p:] + self.W_pos[2]]
-        )
+        return torch.cat([self.W_E[:p] + self.W_pos[0], self.W_E[:p] + self.W_pos[1], self.W_E[p:] + self.W_pos[2]])
 
     def table_rows(self, pairs: Tensor) -> Tensor:
         """(B, 2) pairs -> (B, 2) the rows of `token_table` that a and b stand in."""

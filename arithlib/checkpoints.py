@@ -127,7 +127,7 @@ def make(
     )
     model = model.cpu().eval()
     history = run.history | experiment.finish(model, run)
-    trained = Trained(experiment, model, history, _provenance(experiment, history, run.seconds, device))
+    trained = Trained(experiment, model, history, provenance(experiment, history, run.seconds, device))
     write(trained, folder)
     state.unlink(missing_ok=True)
     return trained
@@ -178,7 +178,8 @@ def _last_time(name: str, folder: Path | None) -> str:
         return ""
 
 
-def _provenance(experiment: Experiment, history: dict, seconds: float, device: torch.device) -> dict:
+def provenance(experiment: Experiment, history: dict, seconds: float, device: torch.device, stack: int = 1) -> dict:
+    """How a checkpoint came to be. stack: how many models were trained as one; the seconds are those of all."""
     final = {k: float(v[-1]) for k, v in history.items() if v.ndim == 1 and k != "step"}
     return {
         "name": experiment.name,
@@ -188,6 +189,7 @@ def _provenance(experiment: Experiment, history: dict, seconds: float, device: t
         "scale": experiment.scale,
         "steps": experiment.steps,
         "seconds": round(seconds, 1),
+        "stack": stack,
         "final": final,
         "device": device_name(device),
         "threads": torch.get_num_threads(),

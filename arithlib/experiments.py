@@ -228,8 +228,8 @@ def _grokking():
         for seed in SEEDS:
             draw = torch.randperm(56, generator=torch.Generator().manual_seed(seed))[:count] + 1
             yield grok(
-                f"grokking-circles{count}-s{seed}", f"embeddings confined to {count} random circles (chapter 11)", 6000,
-                seed, frequencies=tuple(sorted(draw.tolist())),
+                f"grokking-circles{count}-s{seed}", f"embeddings confined to {count} random circles (chapter 11)",
+                6000, seed, frequencies=tuple(sorted(draw.tolist())),
             )  # fmt: skip
     for seed in range(32):
         yield grok(

@@ -20,7 +20,8 @@ def n_frequencies(p: int) -> int:
     """Number of frequencies of p residues: (p - 1) / 2. p must be odd and at least 3."""
     if p < 3 or p % 2 == 0:
         raise ValueError(
-            f"p = {p}: the Fourier basis pairs a cosine with a sine for each frequency, which takes an odd p of at least 3"
+            f"p = {p}: the Fourier basis pairs a cosine with a sine for each frequency, "
+            "which takes an odd p of at least 3"
         )
     return (p - 1) // 2
 
@@ -89,7 +90,7 @@ def gini(values: Tensor) -> float:
 
 
 def fourier_2d(grid: Tensor) -> Tensor:
-    """(P, P, ...) a function of (a, b) -> (P, P, ...) coefficients of products of a-waves (rows) and b-waves (columns)."""
+    """(P, P, ...) a function of (a, b) -> (P, P, ...) coefficients of a-waves (rows) times b-waves (columns)."""
     basis = fourier_basis(len(grid))
     return torch.einsum("ia,ab...,jb->ij...", basis, grid.detach().double(), basis)
 

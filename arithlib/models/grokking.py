@@ -79,6 +79,17 @@ class GrokkingTransformer(nn.Module):
         """(F, p) what each MLP neuron adds to the logit of each residue: W_out W_U (Nanda et al., section 4.2)."""
         return self.W_out @ self.W_U[:, :-1]
 
+    @torch.no_grad()
+    def add(self, a: int, b: int) -> int:
+        """(a + b) mod p as this model sees it: the most likely token after `a b =`.
+
+        Raises ValueError unless 0 <= a, b < p.
+        """
+        p = self.config.p
+        if not (0 <= a < p and 0 <= b < p):
+            raise ValueError(f"a = {a}, b = {b}: this model adds residues 0 to {p - 1} modulo {p}")
+        return int(self.answer_logits(torch.tensor([[a, b]], device=self.W_E.device)).argmax())
+
     # ---- the model as one reads it -----------------------------------------------------------------------------
 
     def forward(self, tokens: Tensor, return_activations: bool = False):

@@ -76,7 +76,7 @@ class ModularAddition:
 def merge_mirrored(pairs: Tensor) -> tuple[Tensor, Tensor]:
     """Fold (a, b) and (b, a) into one row: a model without positions cannot tell them apart.
 
-    pairs: (B, 2). Returns the (M, 2) distinct unordered pairs, smaller entry first, and how often each occurred, (M,).
+    pairs: (B, 2). Returns the (M, 2) distinct unordered pairs, smaller entry first, and the (M,) counts.
 
     >>> merge_mirrored(torch.tensor([[1, 2], [2, 1], [3, 3]]))
     (tensor([[1, 2],

@@ -1,0 +1,139 @@
+"""`python -m arithlib` (or `arithlib`): list · train · add · eval · score, and the book's commands."""
+
+import argparse
+import json
+import sys
+
+BOOK_COMMANDS = {
+    "book": "run what changed, build the site into book/_build/html and check it",
+    "test": "build the book, then run the whole test suite",
+    "serve": "show the built book in a browser",
+    "reproduce": "retrain everything this machine can, then build",
+    "baselines": "accept the figures as they are now as the new baselines",
+}
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command; returns the exit status. Expected problems print one line and return 1."""
+    arguments = sys.argv[1:] if argv is None else argv
+    if arguments and arguments[0] in BOOK_COMMANDS:
+        from arithlib.publishing import commands
+
+        return getattr(commands, arguments[0])(arguments[1:])
+    options = _parser().parse_args(arguments)
+    if not hasattr(options, "run"):
+        _parser().print_help()
+        return 0
+    from arithlib.checkpoints import CheckpointError
+    from arithlib.experiments import UnknownExperiment
+    from arithlib.files import FileProblem
+
+    try:
+        return options.run(options)
+    except (CheckpointError, UnknownExperiment, FileProblem, ValueError) as problem:
+        print(f"arithlib: {problem}", file=sys.stderr)
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="arithlib", description=__doc__)
+    commands = parser.add_subparsers(metavar="COMMAND")
+
+    def command(name, run, help):
+        sub = commands.add_parser(name, help=help, description=help)
+        sub.set_defaults(run=run)
+        return sub
+
+    listing = command("list", _list, "every experiment, and whether its weights are here")
+    listing.add_argument("pattern", nargs="?", default="*", help="shell pattern of names")
+    training = command("train", _train, "train an experiment into runs/ (resumes an interrupted run)")
+    training.add_argument("name", help="an experiment, or a quoted shell pattern such as 'grokking-s*'")
+    training.add_argument("--retrain", action="store_true", help="even if a matching checkpoint is there")
+    training.add_argument("--stack", action="store_true", help="all that match at once, as one stacked batch")
+    training.add_argument("--device", help="cpu or cuda (default: cuda if there is one)")
+    adding = command("add", _add, "let a trained model add two numbers")
+    adding.add_argument("name")
+    adding.add_argument("a", type=int)
+    adding.add_argument("b", type=int)
+    evaluating = command("eval", _eval, "loss and accuracy of a trained model, measured again")
+    evaluating.add_argument("name")
+    scoring = command("score", _score, "the scoreboard: every claim and its verdict")
+    scoring.add_argument("--json", action="store_true", help="as a JSON list")
+    benchmarking = command("bench", _bench, "run the benchmarks of benchmarks/")
+    benchmarking.add_argument("name", nargs="?", default="grokking_step", help="a module in benchmarks/")
+    for name, help in BOOK_COMMANDS.items():
+        commands.add_parser(name, help=help)
+    return parser
+
+
+def _list(options) -> int:
+    from arithlib import checkpoints, experiments
+
+    for experiment in experiments.match(options.pattern):
+        folder = checkpoints.find(experiment.name)
+        where = "-" if folder is None else folder.name
+        print(f"{experiment.name:26} {experiment.scale:4} {experiment.steps:>7,} steps  {where:12} {experiment.about}")
+    return 0
+
+
+def _train(options) -> int:
+    from arithlib import checkpoints, experiments, stacking
+
+    chosen = [
+        e for e in experiments.match(options.name) if options.retrain or checkpoints.find(e.name) is None
+    ]
+    if not chosen:
+        print(f"{options.name}: matching weights are here already; --retrain makes them again.")
+    elif options.stack:
+        stacking.make([e.name for e in chosen], device=options.device)
+    else:
+        for experiment in chosen:
+            trained = checkpoints.make(experiment.name, device=options.device)
+            print(f"{experiment.name}: {_finals(trained)}, {trained.provenance['seconds']:.0f} s")
+    return 0
+
+
+def _add(options) -> int:
+    from arithlib import load
+
+    print(load(options.name).add(options.a, options.b))
+    return 0
+
+
+def _eval(options) -> int:
+    import torch
+
+    from arithlib import checkpoints
+
+    trained = checkpoints.read(options.name)
+    objective = trained.experiment.objective(trained.model, torch.device("cpu"))
+    for name, value in objective.evaluate(trained.model).items():
+        if isinstance(value, float):
+            print(f"{name:22} {value:.6g}")
+    return 0
+
+
+def _score(options) -> int:
+    from arithlib import checkpoints, claims
+
+    rows = claims.scoreboard(checkpoints.project_root() / "book" / "_build" / "records")
+    print(json.dumps(rows, indent=2) if options.json else claims.score_table(rows))
+    return 0
+
+
+def _bench(options) -> int:
+    import runpy
+
+    from arithlib import checkpoints
+
+    script = checkpoints.project_root() / "benchmarks" / f"{options.name}.py"
+    if not script.exists():
+        known = ", ".join(sorted(path.stem for path in script.parent.glob("*.py")))
+        raise ValueError(f"no benchmark is called {options.name!r}; there are: {known}")
+    runpy.run_path(str(script), run_name="__main__")
+    return 0
+
+
+def _finals(trained) -> str:
+    final = trained.provenance["final"].items()
+    return ", ".join(f"{k.replace('_', ' ')} {v:.3g}" for k, v in final if k.endswith(("loss", "accuracy")))

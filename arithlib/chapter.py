@@ -1,9 +1,7 @@
 """What a notebook talks to: figures, claims and numbers that are shown and recorded in one call.
 
-    from arithlib.chapter import figure, claim, glue, verdicts, provenance, published
-
 Records go to the folder named by ARITHLIB_RECORDS, which the run of the book sets for each notebook, and to
-book/_build/records/interactive when a reader works by hand:
+book/_build/records/interactive when a reader works by hand::
 
     figures/<key>.json .npz .svg .png    what was drawn, from what
     claims/<id>.json                     what was measured, and the verdict
@@ -41,16 +39,6 @@ SVG_AT_MOST = 2_000_000
 FINEST_TOLERANCE = 1e-6  # baselines keep six significant digits of a float
 DPI = 100
 
-# Beside each verdict a sign: colour alone would not reach every reader.
-SIGNS = {"reproduced": "✓", "partly": "◐", "not reproduced": "✗", "refuted": "✗", "not attempted": "○"}
-COLOURS = {
-    "reproduced": style.GREEN,
-    "partly": style.ORANGE,
-    "not reproduced": style.VERMILLION,
-    "refuted": style.PURPLE,
-    "not attempted": style.GREY,
-}
-
 # What this run has recorded: {records folder: {(kind, name): content}}. Not read back from disk, where an
 # earlier run may have left something else.
 _recorded: dict[Path, dict[tuple[str, str], object]] = {}
@@ -72,7 +60,7 @@ def _remember(kind: str, name: str, content) -> None:
     seen = _recorded.setdefault(records_folder(), {})
     if "ARITHLIB_RECORDS" in os.environ and seen.get((kind, name), content) != content:
         raise ChapterError(
-            f"{kind} {name!r} was recorded before in this notebook with other content: name it differently"
+            f"{kind} {name!r} was recorded before in this notebook with other content: rename one"
         )
     seen[kind, name] = content
 
@@ -101,17 +89,22 @@ def figure(
     """Show a figure and record what it shows, so that a later run can be compared with this one.
 
     key: kebab-case, unique in the book. One figure a cell; it is closed afterwards.
-    data: the plotted numbers by name: scalars, arrays or torch tensors. Say what is missing with a numpy
-        masked array; any other NaN or infinity is an error.
-    alt: what a reader who cannot see the figure needs to know, at least 20 characters.
-    caption: how to read it, and what to notice.
+
+    data: the plotted numbers by name: scalars, arrays or torch tensors. Say what is missing with a numpy masked
+    array; any other NaN or infinity is an error.
+
+    alt: what a reader who cannot see the figure needs to know, at least 20 characters. caption: how to read it, and
+    what to notice.
+
     tolerance: allowed change of an entry relative to its largest absolute value; for all entries or by name.
-    bands: for a figure drawn from a live training: [low, high] within which every number of a named entry
-        must lie. Entries without a band are then recorded but not compared.
+
+    bands: for a figure drawn from a live training: (low, high) between which every number of a named entry must lie.
+    Entries without a band are then recorded but not compared.
+
     pixels: also compare the picture; for figures without training in them.
 
-    Raises ChapterError, and keeps what was recorded before, for anything above that does not hold, an axis
-    without a label, overlapping tick labels or a blank plot; FileProblem if the records cannot be written.
+    Raises ChapterError, and keeps what was recorded before, for anything above that does not hold, an axis without a
+    label, overlapping tick labels or a blank plot; FileProblem if the records cannot be written.
     """
     if not KEY.fullmatch(key):
         raise ChapterError(f"figure key {key!r} must be kebab-case, like loss-curves")
@@ -121,9 +114,7 @@ def figure(
             f"say in {ALT_AT_LEAST} characters or more what the figure shows"
         )
     if not caption.strip():
-        raise ChapterError(
-            f"figure {key}: the caption is empty; say how to read the figure and what to notice"
-        )
+        raise ChapterError(f"figure {key}: the caption is empty; say how to read the figure and what to notice")
     if not data:
         raise ChapterError(f"figure {key}: data is empty; give the plotted numbers by name")
     arrays = {str(name): _array(key, str(name), values) for name, values in data.items()}
@@ -132,9 +123,7 @@ def figure(
         "alt": alt,
         "bands": _bands(key, bands or {}, arrays),
         "caption": caption,
-        "data": {
-            name: {"dtype": str(array.dtype), "shape": list(array.shape)} for name, array in arrays.items()
-        },
+        "data": {name: {"dtype": str(array.dtype), "shape": list(array.shape)} for name, array in arrays.items()},
         "matplotlib": version("matplotlib"),
         "pixels": pixels,
         "tolerance": tolerances,
@@ -265,21 +254,15 @@ def _check_labels(where: str, fig: Figure, ax: Axes) -> None:
         (ax.xaxis, ax.get_xlabel(), fig.get_supxlabel()),
         (ax.yaxis, ax.get_ylabel(), fig.get_supylabel()),
     ):
-        ticks = [
-            label for label in axis.get_ticklabels(which="both") if label.get_visible() and label.get_text()
-        ]
+        ticks = [label for label in axis.get_ticklabels(which="both") if label.get_visible() and label.get_text()]
         name = axis.axis_name
         if ticks and not (own or common):
-            raise ChapterError(
-                f"{where}: the {name} axis has no label; set_{name}label with quantity and unit"
-            )
+            raise ChapterError(f"{where}: the {name} axis has no label; set_{name}label with quantity and unit")
         boxes = [label.get_window_extent() for label in ticks if not label.get_rotation() % 180]
         start = "x0" if name == "x" else "y0"
         boxes = sorted((box for box in boxes if _inside(box, axis, ax)), key=lambda box: getattr(box, start))
         if any(first.overlaps(second) for first, second in zip(boxes, boxes[1:], strict=False)):
-            raise ChapterError(
-                f"{where}: tick labels of the {name} axis overlap; use fewer ticks or shorter labels"
-            )
+            raise ChapterError(f"{where}: tick labels of the {name} axis overlap; use fewer ticks or shorter labels")
 
 
 def _inside(box, axis, ax: Axes) -> bool:
@@ -344,19 +327,16 @@ class Verdict:
         return f"{self.claim.statement} Source: {self.claim.published or 'no number'}. Ours: {self.ours()}"
 
     def _repr_markdown_(self) -> str:
-        return f"{SIGNS[self.verdict]} **{self.claim.id} {self.verdict}.** {self.sentence()}"
+        return f"**{self.claim.id} {self.verdict}.** {self.sentence()}"
 
     def _repr_html_(self) -> str:
         text = html.escape(self.sentence())
-        return f'<p class="verdict">{badge(self.verdict)} <strong>{self.claim.id}</strong> {text}</p>'
+        return f"<p>{badge(self.verdict)} <strong>{self.claim.id}</strong> {text}</p>"
 
 
 def badge(verdict: str) -> str:
-    """A verdict as HTML: sign, word, and a bar in its colour."""
-    return (
-        f'<span class="badge-verdict" style="border-left:0.4em solid {COLOURS[verdict]};padding-left:0.4em;'
-        f'white-space:nowrap"><strong>{SIGNS[verdict]} {verdict}</strong></span>'
-    )
+    """A verdict as HTML; book.css gives each its sign and colour."""
+    return f'<strong class="verdict verdict-{verdict.replace(" ", "-")}">{verdict}</strong>'
 
 
 def anchor(id: str) -> str:
@@ -384,20 +364,18 @@ def claim(
     """Record what was measured for a claim and return the verdict of its rule in claims.yaml.
 
     measured: a number or bool; a list, one entry a seed; or a mapping of named numbers and lists.
-    scale: "cpu" or "gpu", the preset measured.
-    figure: key of a figure recorded before, in which it can be seen.
-    note: a remark for the reader, shown beside the numbers.
-    Raises ClaimError for an unknown id, a measurement that is not finite numbers, or a rule that cannot judge
-    it; ChapterError for another scale, or a figure that was not recorded.
+    scale: "cpu" or "gpu", the preset measured. note: a remark for the reader, shown beside the numbers.
+    figure: key of a figure recorded before, in which the measurement can be seen.
+
+    Raises ClaimError for an unknown id, a measurement that is not finite numbers, or a rule that cannot judge it;
+    ChapterError for another scale, or a figure that was not recorded.
     """
     found = _claims.find_claim(_claims.load_claims(), id)
     if scale not in ("cpu", "gpu"):
         raise ChapterError(f'claim {id}: scale must be "cpu" or "gpu", found {scale!r}')
     folder = records_folder()
     if figure and not (folder / "figures" / f"{figure}.json").is_file():
-        raise ChapterError(
-            f"claim {id}: no figure {figure!r} was recorded yet; call figure({figure!r}, ...) first"
-        )
+        raise ChapterError(f"claim {id}: no figure {figure!r} was recorded yet; call figure({figure!r}, ...) first")
     measurement = Measurement.of(measured, unit)
     result = Verdict(found, measurement, _claims.verdict(found, measurement), scale, note)
     numbers = dict.fromkeys(("n", "mean", "sd", "min", "max")) | measurement.statistics()
@@ -434,12 +412,8 @@ class VerdictTable:
 
     def _repr_markdown_(self) -> str:
         lines = [self.heads, ["---"] * len(self.heads)]
-        lines += [
-            (row.claim.id, *cells, f"{SIGNS[row.verdict]} {row.verdict}") for row, cells in self._cells()
-        ]
-        return "\n".join(
-            "| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines
-        )
+        lines += [(row.claim.id, *cells, f"**{row.verdict}**") for row, cells in self._cells()]
+        return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
 
     def _repr_html_(self) -> str:
         heads = "".join(f'<th scope="col">{head}</th>' for head in self.heads)
@@ -493,16 +467,13 @@ def provenance(*trained) -> Provenance:
     def each(key: str) -> str:
         return ", ".join(dict.fromkeys(str(note[key]) for note in notes))
 
-    names = (
-        notes[0]["name"]
-        if len(notes) == 1
-        else f"{notes[0]['name']} to {notes[-1]['name']} ({len(notes)} runs)"
-    )
+    names = notes[0]["name"] if len(notes) == 1 else f"{notes[0]['name']} to {notes[-1]['name']} ({len(notes)} runs)"
     steps = ", ".join(dict.fromkeys(f"{note['steps']:,}" for note in notes))
     seconds = sum(note["seconds"] for note in notes)
     return Provenance(
-        f"Trained: {names} · {each('scale')} preset · {steps} steps · {seconds:,.0f} s in all "
-        f"on {each('device')} ({each('threads')} threads, {each('machine')}) · torch {each('torch')} · {each('made')}"
+        f"Trained: {names} · {each('scale')} preset · {steps} steps · {seconds:,.0f} s "
+        f"in all on {each('device')} ({each('threads')} threads, {each('machine')}) "
+        f"· torch {each('torch')} · {each('made')}"
     )
 
 
@@ -510,7 +481,7 @@ def provenance(*trained) -> Provenance:
 
 
 def glue(name: str, value, fmt: str = ".3g") -> None:
-    """Make a number or text available to the prose of the notebook: {glue:text}`name`.
+    """Make a number or text available to the notebook's prose, as ``{glue:text}`name```.
 
     value: a string, or a number (Python, numpy or torch), written with `fmt`.
     """

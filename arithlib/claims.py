@@ -1,7 +1,7 @@
 """The claims of the sources, and the rules that turn a measurement into a verdict.
 
 `claims.yaml` holds every claim. A rule is arithmetic and comparison over named numbers, parsed and walked
-here (never handed to `eval`); it decides the verdict of a measurement. Nobody types a verdict.
+here (never handed to `eval`); it decides the verdict of a measurement. Nobody types a verdict::
 
     rule:
       reproduced: "0.5 * value <= median <= 2 * value"
@@ -9,9 +9,9 @@ here (never handed to `eval`); it decides the verdict of a measurement. Nobody t
       otherwise: not reproduced
 
 Names a rule may use: `value` (the published number, or the names of a published mapping); of a measured
-number or list `values`, `n`, `mean`, `sd`, `median`, `min`, `max`; of a measured mapping `n` and its own names,
-and for a list in it called `x` also `x_n`, `x_mean`, `x_sd`, `x_median`, `x_min`, `x_max`.
-An `sd` needs two values. Functions: abs, min, max, all, any, len.
+number or list `values`, `n`, `mean`, `sd`, `median`, `min`, `max`; of a measured mapping `n`, its own names, and
+for a list in it called `x` also `x_n`, `x_mean`, `x_sd`, `x_median`, `x_min`, `x_max`. An `sd` needs two values.
+Functions: abs, min, max, all, any, len.
 """
 
 import ast
@@ -67,9 +67,7 @@ class Claim:
                 raise ClaimError(f"claim {self.id}: {name} must be text, found {getattr(self, name)!r}")
         for name in ("section", "published", "chapter", "remark"):
             if not isinstance(getattr(self, name), str | None):
-                raise ClaimError(
-                    f"claim {self.id}: {name} must be text (quote it), found {getattr(self, name)!r}"
-                )
+                raise ClaimError(f"claim {self.id}: {name} must be text (quote it), found {getattr(self, name)!r}")
         for name, number in self.published_names().items():
             if not is_number(number) or not name.isidentifier():
                 raise ClaimError(
@@ -80,9 +78,7 @@ class Claim:
 
     def _check_rule(self) -> None:
         if unknown := set(self.rule) - {REPRODUCED, PARTLY, "otherwise"}:
-            raise ClaimError(
-                f"claim {self.id}: a rule has reproduced, partly, otherwise, not {sorted(unknown)}"
-            )
+            raise ClaimError(f"claim {self.id}: a rule has reproduced, partly, otherwise, not {sorted(unknown)}")
         if REPRODUCED not in self.rule or self.rule.get("otherwise") not in (NOT_REPRODUCED, REFUTED):
             raise ClaimError(
                 f"claim {self.id}: a rule needs 'reproduced', and 'otherwise': {NOT_REPRODUCED} or {REFUTED}"
@@ -113,9 +109,7 @@ def repo_root() -> Path:
         for folder in (start, *start.parents):
             if (folder / "claims.yaml").is_file():
                 return folder
-    raise ClaimError(
-        "claims.yaml not found: work inside a clone of the book, or install arithlib from one (pip -e)"
-    )
+    raise ClaimError("claims.yaml not found: work inside a clone of the book, or install arithlib from one (pip -e)")
 
 
 def load_claims(path: Path | None = None) -> dict[str, Claim]:
@@ -138,9 +132,7 @@ def load_claims(path: Path | None = None) -> dict[str, Claim]:
         if not isinstance(entry, dict) or "id" not in entry:
             raise ClaimError(f"{path.name}: every claim is a mapping with an id, found {entry!r}")
         if unknown := set(entry) - known:
-            raise ClaimError(
-                f"claim {entry['id']}: unknown keys {sorted(unknown)}; known are {sorted(known)}"
-            )
+            raise ClaimError(f"claim {entry['id']}: unknown keys {sorted(unknown)}; known are {sorted(known)}")
         if missing := {"source", "statement", "test", "tier"} - set(entry):
             raise ClaimError(f"claim {entry['id']}: missing {sorted(missing)}")
         if entry["id"] in claims:
@@ -213,9 +205,7 @@ class Measurement:
     def text(self) -> str:
         """For the reader: "4,120 epochs", "4,120 ± 310 epochs", "accuracy 1, loss 0.02 ± 0.01"."""
         if isinstance(self.measured, Mapping):
-            return ", ".join(
-                f"{name.replace('_', ' ')} {_text(value)}" for name, value in self.measured.items()
-            )
+            return ", ".join(f"{name.replace('_', ' ')} {_text(value)}" for name, value in self.measured.items())
         return _text(self.measured) + (f" {self.unit}" if self.unit else "")
 
     def spread(self) -> str:
@@ -223,9 +213,7 @@ class Measurement:
         numbers = self.statistics()
         if "sd" not in numbers:
             return f"n = {numbers['n']}"
-        return (
-            f"n = {numbers['n']}, sd {show(numbers['sd'])}, {show(numbers['min'])} to {show(numbers['max'])}"
-        )
+        return f"n = {numbers['n']}, sd {show(numbers['sd'])}, {show(numbers['min'])} to {show(numbers['max'])}"
 
 
 def _as_list(value: Value) -> list[Number]:
@@ -310,9 +298,7 @@ def _allowed(node: ast.AST) -> bool:
             return is_number(value)
         case ast.Call(func=ast.Name(id=name), args=args, keywords=[]):
             return name in FUNCTIONS and bool(args)
-        case (
-            ast.BoolOp() | ast.BinOp() | ast.UnaryOp() | ast.Compare() | ast.Name() | ast.List() | ast.Tuple()
-        ):
+        case ast.BoolOp() | ast.BinOp() | ast.UnaryOp() | ast.Compare() | ast.Name() | ast.List() | ast.Tuple():
             return True
         case ast.And() | ast.Or() | ast.Load():
             return True
@@ -380,9 +366,7 @@ def verdict(claim: Claim, measurement: Measurement) -> str:
         raise ClaimError(f"claim {claim.id} has no rule: write one in claims.yaml before measuring it")
     published, measured = claim.published_names(), measurement.names()
     if both := published.keys() & measured.keys():
-        raise ClaimError(
-            f"claim {claim.id}: {sorted(both)} are published and measured names at once; rename one"
-        )
+        raise ClaimError(f"claim {claim.id}: {sorted(both)} are published and measured names at once; rename one")
     for result, expression in claim.conditions().items():
         if evaluate(expression, published | measured, claim.id):
             return result
@@ -405,9 +389,7 @@ def read_records(records_root: Path) -> dict[str, dict]:
         try:
             record = json.loads(path.read_text(encoding="utf-8"))
         except json.JSONDecodeError as error:
-            raise ClaimError(
-                f"record {notebook}/claims/{path.name} is damaged: run {notebook} again"
-            ) from error
+            raise ClaimError(f"record {notebook}/claims/{path.name} is damaged: run {notebook} again") from error
         if record["id"] in records:
             raise ClaimError(
                 f"claim {record['id']} was measured by {records[record['id']]['notebook']} and by {notebook}"

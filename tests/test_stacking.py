@@ -22,7 +22,10 @@ def pair_of_experiments(monkeypatch):
     for seed, decay in ((0, 1.0), (1, 0.0)):
         made.append(
             dataclasses.replace(
-                base, name=f"small-{seed}", model_seed=seed, task=ModularAddition(p=17, data_seed=seed),
+                base,
+                name=f"small-{seed}",
+                model_seed=seed,
+                task=ModularAddition(p=17, data_seed=seed),
                 optimizer=dataclasses.replace(base.optimizer, weight_decay=decay),
             )  # fmt: skip
         )

@@ -1,0 +1,131 @@
+"""A checkpoint is whole, fresh and untouched, or it is refused with what to do."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+import torch
+
+import arithlib
+from arithlib import checkpoints, experiments
+from arithlib.models.grokking import GrokkingConfig
+from arithlib.tasks.modular import ModularAddition
+
+
+@pytest.fixture
+def small(monkeypatch, tmp_path):
+    """A registered experiment of a second, with empty shipped and local folders."""
+    experiment = experiments.GrokkingExperiment(
+        name="small", about="a test", steps=20, evaluate_every=10, snapshot_steps=(0, 20),
+        task=ModularAddition(p=17), model=GrokkingConfig(p=17, d_model=16, n_heads=2, d_head=8, d_mlp=32),
+    )  # fmt: skip
+    monkeypatch.setitem(experiments.EXPERIMENTS, "small", experiment)
+    monkeypatch.setattr(checkpoints, "shipped_folder", lambda: tmp_path / "checkpoints")
+    monkeypatch.setattr(checkpoints, "local_folder", lambda: tmp_path / "runs")
+    return experiment
+
+
+def test_what_was_trained_is_what_is_read(small, tmp_path):
+    made = checkpoints.make("small", device="cpu", progress=False)
+    read = checkpoints.read("small")
+    for name, value in made.model.state_dict().items():
+        assert torch.equal(read.model.state_dict()[name], value)
+    assert read.history["step"].tolist() == [0, 10, 20]
+    assert read.history["W_E_norms"].shape == (3, 17)
+    assert read.history["progress_step"].tolist() == [0, 20]
+    assert read.at(20, "test_loss") == pytest.approx(read.provenance["final"]["test_loss"])
+    assert arithlib.load("small").add(3, 4) == read.model.add(3, 4)
+    with pytest.raises(ValueError, match="not evaluated at step 15"):
+        read.at(15, "test_loss")
+
+
+def test_provenance_says_how_it_was_made(small):
+    note = checkpoints.make("small", device="cpu", progress=False).provenance
+    assert note["hash"] == small.hash() and note["settings"]["task"]["p"] == 17
+    assert note["settings"]["model_seed"] == note["settings"]["task"]["data_seed"] == 0
+    for key in ("sha256", "seconds", "device", "threads", "torch", "steps", "scale", "final", "made"):
+        assert note[key] or note[key] == 0, key
+
+
+def test_it_trains_once_and_then_reads(small, capsys):
+    first = checkpoints.load_or_train("small", progress=False)
+    assert "Training small: 20 steps, for the first time here." in capsys.readouterr().out
+    again = checkpoints.load_or_train("small", progress=False)
+    assert capsys.readouterr().out == ""
+    assert again.provenance == first.provenance
+    checkpoints.load_or_train("small", retrain=True, progress=False)
+    assert "last time that took" in capsys.readouterr().out
+
+
+def test_shipped_weights_come_before_local_ones(small, tmp_path):
+    checkpoints.make("small", tmp_path / "runs", device="cpu", progress=False)
+    assert checkpoints.find("small") == tmp_path / "runs"
+    checkpoints.make("small", tmp_path / "checkpoints", device="cpu", progress=False)
+    assert checkpoints.find("small") == tmp_path / "checkpoints"
+
+
+def test_a_missing_checkpoint_says_how_to_make_it(small):
+    with pytest.raises(checkpoints.CheckpointError, match="python -m arithlib train small"):
+        checkpoints.read("small")
+
+
+def test_a_stale_checkpoint_is_refused(small, monkeypatch):
+    checkpoints.make("small", device="cpu", progress=False)
+    monkeypatch.setitem(experiments.EXPERIMENTS, "small", dataclasses.replace(small, model_seed=1))
+    with pytest.raises(checkpoints.CheckpointError, match="small is stale.*--retrain"):
+        checkpoints.read("small")
+
+
+@pytest.mark.parametrize("damage", ["truncated", "altered"])
+def test_a_truncated_or_altered_checkpoint_is_refused(small, tmp_path, damage):
+    checkpoints.make("small", device="cpu", progress=False)
+    weights = tmp_path / "runs/small.safetensors"
+    content = bytearray(weights.read_bytes())
+    if damage == "truncated":
+        del content[-100:]
+    else:
+        content[-5] ^= 1
+    weights.write_bytes(bytes(content))
+    with pytest.raises(checkpoints.CheckpointError, match="truncated or altered"):
+        checkpoints.read("small")
+
+
+def test_missing_weights_and_an_unreadable_note_are_named(small, tmp_path):
+    checkpoints.make("small", device="cpu", progress=False)
+    note = tmp_path / "runs/small.json"
+    content = note.read_text()
+    note.write_text("{")
+    with pytest.raises(checkpoints.CheckpointError, match="small.json cannot be read"):
+        checkpoints.read("small")
+    note.write_text(content)
+    (tmp_path / "runs/small.safetensors").unlink()
+    with pytest.raises(checkpoints.CheckpointError, match="small.safetensors is missing"):
+        checkpoints.read("small")
+
+
+def test_names_and_descriptions_do_not_make_a_checkpoint_stale(small):
+    assert dataclasses.replace(small, name="other", about="words").hash() == small.hash()
+    assert dataclasses.replace(small, steps=21).hash() != small.hash()
+
+
+def test_the_registry_names_what_it_has(monkeypatch):
+    with pytest.raises(experiments.UnknownExperiment, match="Did you mean grokking-s0"):
+        experiments.get("groking-s0")
+    assert [e.name for e in experiments.match("grokking-wd3-*")] == [f"grokking-wd3-s{seed}" for seed in range(5)]
+    hashes = [e.hash() for e in experiments.EXPERIMENTS.values()]
+    assert len(set(hashes)) == len(hashes)
+
+
+def test_embeddings_stay_on_the_circles_they_are_confined_to(small):
+    confined = dataclasses.replace(small, frequencies=(2, 5))
+    experiments.EXPERIMENTS["small"] = confined
+    norms = checkpoints.make("small", device="cpu", progress=False).history["W_E_norms"]
+    allowed = [0, 3, 4, 9, 10]
+    assert np.delete(norms, allowed, axis=1).max() < 1e-4 < norms[:, allowed].min()
+
+
+def test_a_shipped_note_is_json_that_a_person_can_read(small, tmp_path):
+    checkpoints.make("small", device="cpu", progress=False)
+    text = (tmp_path / "runs/small.json").read_text()
+    assert list(json.loads(text)) == sorted(json.loads(text)) and text.count("\n") > 20

@@ -59,9 +59,7 @@ def _remember(kind: str, name: str, content) -> None:
     """Note that this run recorded `name`. Raises ChapterError if it already did, with other content."""
     seen = _recorded.setdefault(records_folder(), {})
     if "ARITHLIB_RECORDS" in os.environ and seen.get((kind, name), content) != content:
-        raise ChapterError(
-            f"{kind} {name!r} was recorded before in this notebook with other content: rename one"
-        )
+        raise ChapterError(f"{kind} {name!r} was recorded before in this notebook with other content: rename one")
     seen[kind, name] = content
 
 
@@ -254,6 +252,8 @@ def _check_labels(where: str, fig: Figure, ax: Axes) -> None:
         (ax.xaxis, ax.get_xlabel(), fig.get_supxlabel()),
         (ax.yaxis, ax.get_ylabel(), fig.get_supylabel()),
     ):
+        if not axis.get_visible():  # the twin of another axis
+            continue
         ticks = [label for label in axis.get_ticklabels(which="both") if label.get_visible() and label.get_text()]
         name = axis.axis_name
         if ticks and not (own or common):

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import nbformat
 import yaml
-from IPython.core.inputtransformer2 import TransformerManager
 from nbformat import NotebookNode
+
+from arithlib.publishing.cells import code_of
 
 PACKAGE = "arithlib"
 
@@ -25,7 +26,7 @@ def notebook_digest(root: Path, name: str, settings: dict) -> str:
     settings: its entry in workflow/config.yaml; `parameters` and `checkpoints` (names or globs) count.
     """
     notebook = nbformat.read(root / "notebooks" / f"{name}.ipynb", as_version=4)
-    code = [ast.parse(TransformerManager().transform_cell(c.source)) for c in notebook.cells if c.cell_type == "code"]
+    code = [ast.Module(code_of(cell), []) for cell in notebook.cells]
     parts = [
         [[cell.cell_type, cell.source, sorted(cell.metadata.get("tags", []))] for cell in notebook.cells],
         {module: module_digest(path) for module, path in reached_modules(root, code).items()},

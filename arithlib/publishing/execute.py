@@ -5,12 +5,10 @@ cell reads: the notebook then runs at its defaults while the build believes othe
 """
 
 import argparse
-import ast
 import json
 import os
 import platform
 import shutil
-import symtable
 import sys
 import tempfile
 import time
@@ -23,107 +21,18 @@ from pathlib import Path
 import nbformat
 import papermill
 import torch
-from IPython.core.inputtransformer2 import TransformerManager
 from nbclient.exceptions import DeadKernelError
-from nbformat import NotebookNode
 from papermill.exceptions import PapermillExecutionError
 
 from arithlib.files import FileProblem, device_name, write_atomic
-from arithlib.publishing.project import Project
+from arithlib.publishing.cells import BadCell, BadParameter, check_parameters
+from arithlib.publishing.project import Project, UnknownNotebook
 
 PACKAGES = ("torch", "numpy", "matplotlib", "arithlib")
 
 
-class BadParameter(ValueError):
-    """The parameters of a notebook are not what the build believes them to be."""
-
-
 class NotebookFailed(RuntimeError):
     """A notebook did not run to its end; the message names the notebook, the cell and the exception."""
-
-
-# ---------------------------------------------------------------------------------------------- parameters
-
-
-def code_of(cell: NotebookNode) -> ast.Module:
-    """A code cell as a syntax tree; IPython's own `%magic` and `!shell` lines are understood."""
-    try:
-        return ast.parse(TransformerManager().transform_cell(cell.source))
-    except SyntaxError as error:
-        raise NotebookFailed(f"a cell is no valid Python ({error.msg}): {(error.text or '').strip()}") from error
-
-
-def parameters_index(notebook: NotebookNode) -> int:
-    """Position of the one code cell tagged `parameters`."""
-    tagged = [i for i, cell in enumerate(notebook.cells) if "parameters" in cell.metadata.get("tags", [])]
-    if len(tagged) != 1 or notebook.cells[tagged[0]].cell_type != "code":
-        raise BadParameter(
-            f"{len(tagged)} cells are tagged `parameters` (cells {tagged}); expected one code cell. "
-            "Tag the cell of literals near the top."
-        )
-    return tagged[0]
-
-
-def default_parameters(notebook: NotebookNode) -> dict[str, object]:
-    """Names and literal values assigned by the cell tagged `parameters`."""
-    defaults = {}
-    for statement in code_of(notebook.cells[parameters_index(notebook)]).body:
-        match statement:
-            case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                pass
-            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
-                pass
-            case _:
-                raise BadParameter(
-                    f"the parameters cell holds `{ast.unparse(statement)}`; expected only assignments "
-                    "`name = literal`. Move everything else to a later cell."
-                )
-        try:
-            defaults[name] = ast.literal_eval(value)
-        except ValueError as error:
-            raise BadParameter(
-                f"the parameter {name} is `{ast.unparse(value)}`, which is no literal; papermill would inject new "
-                "values after it had been computed. Derive it in a later cell."
-            ) from error
-    return defaults
-
-
-def unread_parameters(notebook: NotebookNode) -> set[str]:
-    """Parameters that no later cell reads before assigning them anew: a value injected there would change nothing."""
-    names = set(default_parameters(notebook))
-    read, rebound = set(), set()
-    for cell in notebook.cells[parameters_index(notebook) + 1 :]:
-        for statement in code_of(cell).body if cell.cell_type == "code" else []:
-            scope = symtable.symtable(ast.unparse(statement), "cell", "exec")
-            read |= global_reads(scope) - rebound
-            rebound |= {symbol.get_name() for symbol in scope.get_symbols() if symbol.is_assigned()}
-    return names - read
-
-
-def global_reads(scope: symtable.SymbolTable) -> set[str]:
-    """Global names read in a scope or in any function inside it."""
-    top = scope.get_type() == "module"
-    own = {s.get_name() for s in scope.get_symbols() if s.is_referenced() and (top or s.is_global())}
-    return own.union(*map(global_reads, scope.get_children()))
-
-
-def check_parameters(notebook: NotebookNode, parameters: Mapping[str, object]) -> dict[str, object]:
-    """The values the notebook will run with; an unknown or unread parameter is an error."""
-    defaults = default_parameters(notebook)
-    if unknown := set(parameters) - set(defaults):
-        raise BadParameter(
-            f"unknown parameter {', '.join(sorted(unknown))}: the parameters cell defines "
-            f"{', '.join(sorted(defaults)) or 'none'}. Correct the name or add it to that cell."
-        )
-    if unread := unread_parameters(notebook):
-        raise BadParameter(
-            f"no later cell reads the parameter {', '.join(sorted(unread))}, so its value changes nothing. "
-            "Use it in a later cell (before assigning it anew) or remove it."
-        )
-    return defaults | dict(parameters)
-
-
-# ----------------------------------------------------------------------------------------------- execution
 
 
 def check_writable(folder: Path) -> None:
@@ -197,16 +106,16 @@ def execute_notebook(
     records_dir: emptied first; receives the notebook's figures and claims, and run.json, whatever happens.
     parameters: values for names of the parameters cell. threads: of the numerical libraries in the kernel.
     weights: a folder whose checkpoints are preferred over the shipped ones.
-    Returns the content of run.json. Raises BadParameter or FileProblem before anything runs, and NotebookFailed
-    when a cell raises: what was recorded stays, and the notebook as far as it ran is kept beside `executed_path`
-    as NAME.failed.ipynb, where nothing can take it for a page of the book.
+    Returns the content of run.json. Raises BadCell, BadParameter or FileProblem before anything runs, and
+    NotebookFailed when a cell raises: what was recorded stays, and the notebook as far as it ran is kept beside
+    `executed_path` as NAME.failed.ipynb, where nothing can take it for a page of the book.
     """
     path, executed_path, records_dir = Path(path), Path(executed_path), Path(records_dir).resolve()
     failed_path = executed_path.with_suffix(".failed.ipynb")
     try:
         effective = check_parameters(nbformat.read(path, as_version=4), parameters or {})
-    except BadParameter as error:
-        raise BadParameter(f"{path.name}: {error}") from error
+    except (BadCell, BadParameter) as error:
+        raise type(error)(f"{path.name}: {error}") from error
     check_writable(executed_path.parent)
     check_writable(records_dir)
     for stale in ("figures", "claims"):
@@ -229,6 +138,7 @@ def execute_notebook(
                 path.resolve(),
                 failed_path.resolve(),
                 parameters=dict(parameters or {}),
+                language="python",
                 kernel_name="python3",  # this interpreter, whatever kernel the author's editor left in the file
                 progress_bar=sys.stderr.isatty(),
                 cwd=path.parent,
@@ -274,7 +184,7 @@ def main(arguments: list[str] | None = None) -> int:
             options.threads,
             options.weights,
         )
-    except (BadParameter, FileProblem, NotebookFailed) as error:
+    except (BadCell, BadParameter, FileProblem, NotebookFailed, UnknownNotebook) as error:
         print(f"\n{error}\n", file=sys.stderr)
         return 1
     memory = f", {run['peak_memory_mb']:.0f} MB" if run["peak_memory_mb"] else ""

@@ -1,0 +1,24 @@
+# `make book` and `make test` are all one needs. What they do is described in workflow/Snakefile.
+# Without make: workflow/setup.sh once (on Windows the three lines in README.md), then `python -m arithlib book`.
+SHELL := bash
+.DEFAULT_GOAL := help
+.PHONY: book test serve reproduce baselines clean help setup
+ARGS ?=
+
+book test serve reproduce baselines: setup
+	@.venv/bin/python -m arithlib $@ $(ARGS)
+
+book:       ## run the notebooks that changed, build the site into book/_build/html, check it
+test:       ## build the book, then run every test against it (ARGS="-k fourier" chooses tests)
+serve:      ## show the built book in a browser (ARGS=--no-browser only prints its address)
+reproduce:  ## retrain everything this machine can, then build the book from that: hours without a GPU
+baselines:  ## take the figures as they are now as the baselines of the figure tests
+
+setup:
+	@bash workflow/setup.sh
+
+clean:      ## remove what was built; what was installed or trained stays
+	@rm -rf book/_build .snakemake
+
+help:       ## list these commands
+	@sed -n 's/^\([a-z]*\): *## \(.*\)/make \1\t\2/p' Makefile | expand -t 17

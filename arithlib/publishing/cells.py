@@ -1,0 +1,115 @@
+"""What the cells of a notebook say: their code as syntax trees, and the parameters they define and read."""
+
+import ast
+import symtable
+from collections.abc import Mapping
+
+from IPython.core.inputtransformer2 import TransformerManager
+from nbformat import NotebookNode
+
+MAGIC = ("run_line_magic", "run_cell_magic")
+
+
+class BadParameter(ValueError):
+    """The parameters of a notebook are not what the build believes them to be."""
+
+
+class BadCell(ValueError):
+    """A code cell that is no Python."""
+
+
+def code_of(cell: NotebookNode) -> list[ast.stmt]:
+    """The statements of a code cell, none of any other; those behind a magic such as `%%time` are among them."""
+    if cell.cell_type != "code":
+        return []
+    try:
+        return statements(cell.source)
+    except SyntaxError as error:
+        raise BadCell(f"a cell is no Python ({error.msg}): {(error.text or cell.source).strip()}") from error
+
+
+def statements(source: str) -> list[ast.stmt]:
+    found = []
+    for statement in ast.parse(TransformerManager().transform_cell(source)).body:
+        found.append(statement)
+        for node in ast.walk(statement):
+            # IPython turns `%time f(x)` into run_line_magic("time", "f(x)"), and `%%time` likewise with the cell.
+            match node:
+                case ast.Call(func=ast.Attribute(attr=attr), args=[*_, ast.Constant(value=str(code))]) if (
+                    attr in MAGIC
+                ):
+                    try:
+                        found += statements(code)
+                    except SyntaxError:
+                        pass  # another language, as after `%%bash`
+    return found
+
+
+def parameters_index(notebook: NotebookNode) -> int:
+    """Position of the one code cell tagged `parameters`."""
+    tagged = [i for i, cell in enumerate(notebook.cells) if "parameters" in cell.metadata.get("tags", [])]
+    if len(tagged) != 1 or notebook.cells[tagged[0]].cell_type != "code":
+        raise BadParameter(
+            f"{len(tagged)} cells are tagged `parameters` (cells {tagged}); expected one code cell. "
+            "Tag the cell of literals near the top."
+        )
+    return tagged[0]
+
+
+def default_parameters(notebook: NotebookNode) -> dict[str, object]:
+    """Names and literal values assigned by the cell tagged `parameters`."""
+    defaults = {}
+    for statement in code_of(notebook.cells[parameters_index(notebook)]):
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                pass
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+                pass
+            case _:
+                raise BadParameter(
+                    f"the parameters cell holds `{ast.unparse(statement)}`; expected only assignments "
+                    "`name = literal`. Move everything else to a later cell."
+                )
+        try:
+            defaults[name] = ast.literal_eval(value)
+        except ValueError as error:
+            raise BadParameter(
+                f"the parameter {name} is `{ast.unparse(value)}`, which is no literal; papermill would inject new "
+                "values after it had been computed. Derive it in a later cell."
+            ) from error
+    return defaults
+
+
+def unread_parameters(notebook: NotebookNode) -> set[str]:
+    """Parameters that no later cell reads before assigning them anew: a value injected there would change nothing."""
+    names = set(default_parameters(notebook))
+    read, rebound = set(), set()
+    for cell in notebook.cells[parameters_index(notebook) + 1 :]:
+        for statement in code_of(cell):
+            scope = symtable.symtable(ast.unparse(statement), "cell", "exec")
+            read |= global_reads(scope) - rebound
+            rebound |= {symbol.get_name() for symbol in scope.get_symbols() if symbol.is_assigned()}
+    return names - read
+
+
+def global_reads(scope: symtable.SymbolTable) -> set[str]:
+    """Global names read in a scope or in any function inside it."""
+    top = scope.get_type() == "module"
+    own = {s.get_name() for s in scope.get_symbols() if s.is_referenced() and (top or s.is_global())}
+    return own.union(*map(global_reads, scope.get_children()))
+
+
+def check_parameters(notebook: NotebookNode, parameters: Mapping[str, object]) -> dict[str, object]:
+    """The values the notebook will run with; an unknown or unread parameter is an error."""
+    defaults = default_parameters(notebook)
+    if unknown := set(parameters) - set(defaults):
+        raise BadParameter(
+            f"unknown parameter {', '.join(sorted(unknown))}: the parameters cell defines "
+            f"{', '.join(sorted(defaults)) or 'none'}. Correct the name or add it to that cell."
+        )
+    if unread := unread_parameters(notebook):
+        raise BadParameter(
+            f"no later cell reads the parameter {', '.join(sorted(unread))}, so its value changes nothing. "
+            "Use it in a later cell (before assigning it anew) or remove it."
+        )
+    return defaults | dict(parameters)

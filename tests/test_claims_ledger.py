@@ -1,5 +1,6 @@
 """The ledger itself: which claims claims.yaml holds, and that each can be read, tested and judged."""
 
+import re
 from collections import Counter
 
 import pytest
@@ -27,6 +28,12 @@ def test_claims_of_other_papers_come_last_and_have_ids_of_their_own():
     others = list(CLAIMS.values())[263:]
     assert others and {claim.source for claim in others} == {"nanda2023"}
     assert [claim.id for claim in others] == [f"N-{i:02}" for i in range(1, len(others) + 1)]
+
+
+def test_a_paper_with_claims_of_its_own_is_in_the_bibliography_under_that_key():
+    bibliography = (repo_root() / "book" / "references.bib").read_text(encoding="utf-8")
+    keys = set(re.findall(r"^@\w+\{(\w+),", bibliography, flags=re.MULTILINE))
+    assert {claim.source for claim in CLAIMS.values() if not claim.source.isdigit()} <= keys
 
 
 def test_tiers_say_what_an_honest_test_needs():

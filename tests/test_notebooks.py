@@ -1,0 +1,86 @@
+"""The chapters, as committed and as they ran."""
+
+import json
+from pathlib import Path
+
+import nbformat
+import pytest
+import yaml
+
+from arithlib.publishing.cells import default_parameters, unread_parameters
+from arithlib.publishing.project import Project
+
+PROJECT = Project(Path(__file__).resolve().parent.parent)
+NOTEBOOKS = sorted(path.stem for path in (PROJECT.root / "notebooks").glob("*.ipynb"))
+LONGEST_CELL = 25
+
+
+def source(name):
+    return nbformat.read(PROJECT.root / "notebooks" / f"{name}.ipynb", as_version=4)
+
+
+def toc_files(entry) -> list[str]:
+    """Every `file` in _toc.yml, in reading order."""
+    if isinstance(entry, list):
+        return [file for item in entry for file in toc_files(item)]
+    if isinstance(entry, dict):
+        own = [entry["file"]] if "file" in entry else []
+        return own + [file for value in entry.values() for file in toc_files(value)]
+    return []
+
+
+def test_the_workflow_runs_the_notebooks_of_the_table_of_contents_in_its_order():
+    toc = yaml.safe_load((PROJECT.root / "_toc.yml").read_text(encoding="utf-8"))
+    chapters = [Path(file).name for file in toc_files(toc) if file.startswith("notebooks/")]
+    assert list(PROJECT.notebooks) == chapters
+    assert NOTEBOOKS == sorted(chapters), "a notebook is missing, or no table of contents knows it"
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_a_committed_notebook_is_valid_and_holds_no_outputs(name):
+    notebook = source(name)
+    nbformat.validate(notebook)
+    for number, cell in enumerate(notebook.cells):
+        if cell.cell_type == "code":
+            assert cell.outputs == [], f"cell {number} has outputs: strip them before committing"
+            assert cell.execution_count is None, f"cell {number} has an execution count: strip it before committing"
+    assert not {"widgets", "papermill"} & set(notebook.metadata)
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_the_parameters_are_literals_that_a_cell_reads(name):
+    notebook = source(name)
+    assert unread_parameters(notebook) == set()
+    assert set(PROJECT.notebooks[name]["parameters"]) <= set(default_parameters(notebook))
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_cells_are_short_enough_to_read(name):
+    long = [
+        (number, len(cell.source.splitlines()))
+        for number, cell in enumerate(source(name).cells)
+        if cell.cell_type == "code" and len(cell.source.splitlines()) > LONGEST_CELL
+    ]
+    assert long == [], f"cells of more than {LONGEST_CELL} lines, as (cell, lines): move plumbing into arithlib"
+
+
+@pytest.mark.built
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_a_notebook_ran_to_its_end(name):
+    executed, record = PROJECT.executed(name), PROJECT.records(name) / "run.json"
+    assert executed.is_file() and record.is_file(), f"{name} has not been run: make book"
+    run = json.loads(record.read_text(encoding="utf-8"))
+    assert (run["status"], run["error"], run["notebook"]) == ("ok", None, name)
+    for number, cell in enumerate(nbformat.read(executed, as_version=4).cells):
+        if cell.cell_type == "code" and cell.source.strip():
+            assert cell.execution_count is not None, f"cell {number} was not run"
+            errors = [output.ename for output in cell.outputs if output.output_type == "error"]
+            assert errors == [], f"cell {number} failed"
+
+
+@pytest.mark.built
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_what_ran_is_what_is_committed(name):
+    ran = nbformat.read(PROJECT.executed(name), as_version=4).cells
+    ran = [cell for cell in ran if "injected-parameters" not in cell.metadata.get("tags", [])]
+    assert [cell.source for cell in ran] == [cell.source for cell in source(name).cells]

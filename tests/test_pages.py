@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 from bs4 import BeautifulSoup
 
-from arithlib.claims import VERDICTS
-from arithlib.publishing.pages import environment_page, machine, scoreboard_page
+from arithlib.claims import VERDICTS, load_claims
+from arithlib.publishing.pages import SOURCES, environment_page, machine, scoreboard_page
+
+ROOT = Path(__file__).parents[1]
 
 
 def a_row(id="M-08", verdict="reproduced", **changes) -> dict:
@@ -79,8 +81,16 @@ def test_every_claim_has_one_anchor(page):
 
 
 def test_sources_are_sections_in_order_and_unknown_ones_keep_their_key():
-    headings = re.findall(r"^## (.*)", scoreboard_page(ROWS), re.MULTILINE)
-    assert [heading[:6] for heading in headings] == ["Loeber", "LLM ar", "smith1"]
+    text = scoreboard_page(ROWS)
+    headings = re.findall(r"^## (.*)", text, re.MULTILINE)
+    assert [heading[:6] for heading in headings] == ["Everyt", "LLM ar", "smith1"]
+    assert re.findall(r"{cite:t}`(.*)`", text) == ["loeber2024", "ryanrtjj2025", "smith1999"]
+
+
+def test_every_source_of_the_book_is_in_its_bibliography():
+    bibliography = (ROOT / "book" / "references.bib").read_text(encoding="utf-8")
+    keys = {SOURCES.get(claim.source, (claim.source,))[0] for claim in load_claims(ROOT / "claims.yaml").values()}
+    assert not [key for key in keys if f"{{{key}," not in bibliography]
 
 
 def test_no_html_is_broken_by_a_blank_line_or_by_the_text_of_a_claim():

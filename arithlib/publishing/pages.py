@@ -14,13 +14,14 @@ from pathlib import Path
 from arithlib.chapter import anchor, badge
 from arithlib.claims import INTERACTIVE, NOT_ATTEMPTED, VERDICTS, load_claims, scoreboard, show, tally
 
+# A source of claims.yaml: its key in the bibliography, and a heading. Any other source is cited by its own key.
 SOURCES = {
-    "000": "Loeber, Everything we know about LLMs doing arithmetic",
-    "001": "Kantamneni and Tegmark, Language models use trigonometry to do addition",
-    "002": "Transformers can do arithmetic with the right embeddings, and a reimplementation",
-    "003": "Saunshi et al., Reasoning with looped models",
-    "004": "LLM arithmetic: the Clock in one layer",
-    "nanda2023": "Nanda et al., Progress measures for grokking via mechanistic interpretability",
+    "000": ("loeber2024", "Everything we know about LLMs doing arithmetic"),
+    "001": ("kantamneni2025", "Language models use trigonometry to do addition"),
+    "002": ("wiman2025", "Arithmetic with the right embeddings"),
+    "003": ("saunshi2025", "Reasoning with looped models"),
+    "004": ("ryanrtjj2025", "LLM arithmetic: the Clock in one layer"),
+    "nanda2023": ("nanda2023", "Progress measures for grokking"),
 }
 
 STYLE = """<style>
@@ -60,8 +61,8 @@ def scoreboard_page(rows: list[dict]) -> str:
     measured = len(rows) - everything[NOT_ATTEMPTED]
     parts = [
         "# Scoreboard",
-        f"{len(rows)} claims from {len(counts)} sources, {measured} of them measured so far. Each verdict is "
-        "computed by a rule, written down in `claims.yaml` beside the claim, from what a notebook measured when this book was "
+        f"{len(rows)} claims from {len(counts)} sources, {measured} of them measured so far. A rule, written down in "
+        "`claims.yaml` beside the claim, computed each verdict from what a notebook measured when this book was "
         "built; the link leads to the table or the figure where that can be seen. *n* is the number of seeds, ± and "
         "sd their standard deviation. `arithlib score` prints the same in a terminal.",
         STYLE,
@@ -70,7 +71,8 @@ def scoreboard_page(rows: list[dict]) -> str:
     for source, of_source in counts.items():
         own = [row for row in rows if row["source"] == source]
         open_ = [row for row in own if row["verdict"] == NOT_ATTEMPTED]
-        parts += [f"## {SOURCES.get(source, source)}", _counts(of_source)]
+        key, heading = SOURCES.get(source, (source, source))
+        parts += [f"## {heading}", f"{{cite:t}}`{key}`", _counts(of_source)]
         parts += [_card(row) for row in own if row["verdict"] != NOT_ATTEMPTED]
         if open_:
             parts.append(_open_claims(open_))

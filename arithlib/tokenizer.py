@@ -36,5 +36,5 @@ class CharacterTokenizer:
         """The characters of `tokens`, end tokens included. Raises ValueError for a token outside 0..14."""
         for token in tokens:
             if not 0 <= token < len(ALPHABET):
-                raise ValueError(f"token {token}: the vocabulary has {len(ALPHABET)} tokens, 0 to {len(ALPHABET) - 1}")
+                raise ValueError(f"token {token}: the vocabulary has {len(self)} tokens, 0 to {len(self) - 1}")
         return "".join(ALPHABET[token] for token in tokens)

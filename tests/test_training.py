@@ -24,7 +24,7 @@ class Regression:
         return (model(x) - 3 * x.sum(1, keepdim=True)).square().mean()
 
     def evaluate(self, model):
-        return {"loss": float(self.loss(model, 10**6)), "weight": model.weight.detach().numpy().copy()}
+        return {"loss": self.loss(model, 10**6).item(), "weight": model.weight.detach().numpy().copy()}
 
 
 def linear(seed=0):
@@ -82,8 +82,8 @@ def test_an_interrupted_run_resumes_to_the_same_bits(tmp_path, at):
     broken = linear()
     with pytest.raises(Stop):
         train(
-            broken, Interrupted(), AdamW(lr=0.05, weight_decay=0.0), 25, evaluate_every=10, snapshot_steps=(5, 20), state=state,
-            save_every=0, progress=False,
+            broken, Interrupted(), AdamW(lr=0.05, weight_decay=0.0), 25, evaluate_every=10,
+            snapshot_steps=(5, 20), state=state, save_every=0, progress=False,
         )  # fmt: skip
     resumed = linear(seed=99)
     result = run(resumed, snapshot_steps=(5, 20), state=state)

@@ -43,7 +43,8 @@ def clock_template(p: int, freqs: list[int]) -> Tensor:
 
 
 def variance_explained(x: Tensor, fit: Tensor) -> float:
-    """Share of the variance of x that `fit` accounts for: 1 - |x - fit|^2 / |x - mean x|^2."""
+    """Share of the variance of x that `fit` accounts for: one minus the sum of
+    squares of x - fit over that of x - mean(x)."""
     return float(1 - (x - fit).square().sum() / (x - x.mean()).square().sum())
 
 

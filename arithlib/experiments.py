@@ -218,7 +218,7 @@ def _grokking():
                 f"grokking-wd{weight_decay:g}-s{seed}", f"weight decay {weight_decay:g} (chapter 12)", steps, seed,
                 weight_decay=weight_decay,
             )  # fmt: skip
-    for percent, steps in ((10, 20_000), (20, 20_000), (40, 4000), (50, 3000), (60, 2500), (80, 2000)):
+    for percent, steps in ((10, 10_000), (20, 10_000), (40, 4000), (50, 3000), (60, 2500), (80, 2000)):
         for seed in SEEDS:
             yield grok(
                 f"grokking-fraction{percent}-s{seed}", f"{percent} % of the pairs train (chapter 12)", steps, seed,
@@ -229,7 +229,7 @@ def _grokking():
             draw = torch.randperm(56, generator=torch.Generator().manual_seed(seed))[:count] + 1
             yield grok(
                 f"grokking-circles{count}-s{seed}", f"embeddings confined to {count} random circles (chapter 11)",
-                6000, seed, frequencies=tuple(sorted(draw.tolist())),
+                3000, seed, frequencies=tuple(sorted(draw.tolist())),
             )  # fmt: skip
     for seed in range(32):
         yield grok(

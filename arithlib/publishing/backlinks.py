@@ -11,19 +11,20 @@ import pkgutil
 import re
 from pathlib import Path
 
+from arithlib.publishing.cells import statements
+
 FOLDER = "notebooks"
 
 
 def library_names(cells: list[str]) -> list[str]:
     """Full names of the functions and classes of arithlib that these code cells use, in alphabetical order.
 
-    cells: Python source, one string a cell; lines with IPython magics are skipped.
+    cells: source of code cells, one string each; IPython's `%magic` and `!shell` lines are understood.
 
     >>> library_names(["from arithlib import load", "model = load('grokking')"])
     ['arithlib.checkpoints.load']
     """
-    trees = [ast.parse("\n".join(line for line in cell.splitlines() if line[:1] not in "%!")) for cell in cells]
-    nodes = [node for tree in trees for node in ast.walk(tree)]
+    nodes = [node for cell in cells for statement in statements(cell) for node in ast.walk(statement)]
     imported = {}
     for node in nodes:
         if isinstance(node, ast.Import):
@@ -94,24 +95,33 @@ def name_chapters(app, what: str, name: str, obj, options, lines: list[str]) -> 
             app.env.note_dependency(str(Path(app.srcdir, FOLDER, f"{chapter}.ipynb")))
 
 
-def keep_lines(app, what: str, name: str, obj, options, lines: list[str]) -> None:
-    """Keep the lines of a paragraph such as this one apart, as they stand in the source:
+def plain_text(app, what: str, name: str, obj, options, lines: list[str]) -> None:
+    """Show a docstring as it stands in the source; to Sphinx, `|x|` and `*args` would be markup.
+
+    An indented paragraph is code, and the lines of one that describes arguments, like this, stay apart:
 
     a, b: (B,) residues.
     p: the modulus.
     """
     paragraphs = "\n".join(lines).split("\n\n")
     for index, paragraph in enumerate(paragraphs):
+        if paragraph.startswith(">>>"):
+            continue
+        if re.match(r"    .*(\n    .*)*$", paragraph):
+            paragraphs[index] = f"::\n\n{paragraph}"
+            continue
+        # Every second piece stands between backquotes.
+        pieces = re.split(r"(`+[^`]*`+)", paragraph)
+        pieces[::2] = [re.sub(r"[*|]|_(?!\w)", r"\\\g<0>", piece) for piece in pieces[::2]]
+        paragraphs[index] = "".join(pieces)
         if re.match(r"\w+(, \w+)*: ", paragraph):
-            paragraphs[index] = "\n".join(
-                f"| {line}" if line == line.lstrip() else f"  {line.lstrip()}" for line in paragraph.split("\n")
-            )
+            paragraphs[index] = re.sub(r"^(?! )", "| ", paragraphs[index], flags=re.MULTILINE)
     lines[:] = "\n\n".join(paragraphs).split("\n")
 
 
 def setup(app) -> dict:
     app.connect("builder-inited", find_users)
     app.connect("source-read", name_library)
-    app.connect("autodoc-process-docstring", keep_lines)
+    app.connect("autodoc-process-docstring", plain_text, priority=400)  # before napoleon writes markup
     app.connect("autodoc-process-docstring", name_chapters)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

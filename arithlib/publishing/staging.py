@@ -169,7 +169,8 @@ def add_figure_metadata(notebook: NotebookNode) -> list[str]:
         note = figures[0].metadata["arithlib"]
         if len(shown) > 1:
             raise StagingError(
-                f"cell {number} shows figure '{note['figure']}' and {len(shown) - 1} more: give each a cell of its own"
+                f"cell {number} shows figure '{note['figure']}' and {len(shown) - 1} more; "
+                "give each a cell of its own"
             )
         key = note["figure"]
         figures[0].data = NotebookNode({"image/svg+xml": figures[0].data["image/svg+xml"]})

@@ -1,0 +1,211 @@
+"""Every page of the built book, opened in headless Chromium with every other host unreachable."""
+
+import os
+import re
+import shutil
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.browser, pytest.mark.built]
+
+SITE = Path(__file__).resolve().parent.parent / "book" / "_build" / "html"
+PAGES = sorted(path.relative_to(SITE).as_posix() for path in SITE.rglob("*.html") if "_static" not in path.parts)
+CHAPTERS = [name for name in PAGES if name.startswith("notebooks/")]
+QUIET = """--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking
+--disable-component-update --disable-sync""".split()
+# As without a network: no name can be looked up. (Intercepting requests instead would switch off the cache.)
+QUIET.append("--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1")
+PHONE, DESK = {"width": 360, "height": 740}, {"width": 1280, "height": 900}
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture(scope="module")
+def address():
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=SITE)) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if found is None:
+        message = "no chromium, chromium-browser or google-chrome on the PATH; install one to test the pages"
+        pytest.fail(message) if os.environ.get("CI") == "true" else pytest.skip(message)
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=found, args=QUIET)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def context(chromium, address):
+    context = chromium.new_context(viewport=PHONE, color_scheme="light", base_url=address)
+    yield context
+    context.close()
+
+
+@pytest.fixture
+def page(context, address):
+    """A phone-sized page; `page.faults` collects what went wrong while it loaded."""
+    page = context.new_page()
+    page.faults = faults = []
+
+    def note_other_hosts(request):
+        if not request.url.startswith((address, "data:")):
+            faults.append(f"asked for {request.url}")
+
+    page.on("request", note_other_hosts)
+    page.on("console", lambda message: message.type == "error" and faults.append(f"console: {message.text}"))
+    page.on("pageerror", lambda error: faults.append(f"error: {error}"))
+    page.on("requestfailed", lambda request: faults.append(f"failed: {request.url}"))
+    page.on("response", lambda answer: answer.status >= 400 and faults.append(f"{answer.status}: {answer.url}"))
+    yield page
+    page.evaluate("localStorage.clear()")
+    page.close()
+
+
+def test_the_book_has_been_built():
+    assert CHAPTERS, f"no chapter in {SITE}: run `make book` first"
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_opens_without_a_network_and_fits_a_phone(page, name):
+    page.goto(name, wait_until="networkidle")
+    if page.locator("script[src*=mathjax]").count():
+        page.wait_for_function("window.MathJax?.startup?.promise?.then(() => true)")
+        raw = page.locator("article .math").filter(has_not=page.locator("mjx-container"))
+        assert raw.count() == 0, f"equations left as TeX: {raw.all_inner_texts()}"
+        assert page.locator("mjx-merror, [data-mjx-error]").count() == 0
+    assert page.faults == []
+    without_text = (
+        "images => images.filter(i => !i.hasAttribute('alt') || !i.complete || !i.naturalWidth).map(i => i.src)"
+    )
+    # Images further down are fetched only when they come into view.
+    page.evaluate("document.querySelectorAll('img').forEach(image => image.loading = 'eager')")
+    assert page.locator("img:visible").evaluate_all(without_text) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"], widest(page)
+
+
+def widest(page) -> str:
+    """The innermost elements that stick out on the right, for the message."""
+    return page.evaluate(
+        """() => [...document.querySelectorAll('article *')]
+            .filter(e => e.getBoundingClientRect().right > innerWidth && !e.children.length)
+            .slice(0, 5).map(e => e.tagName + ': ' + e.textContent.slice(0, 60)).join('; ')"""
+    )
+
+
+@pytest.mark.parametrize("mode", ["light", "dark"])
+def test_text_stands_out_from_its_ground(page, mode):
+    """WCAG AA on every page: 4.5 : 1, large text 3 : 1."""
+    page.set_viewport_size(DESK)
+    page.emulate_media(color_scheme=mode)
+    for name in [*CHAPTERS, "book/scoreboard.html", "book/index.html", "book/api/models.html"]:
+        page.goto(name)
+        assert page.evaluate(FAINT_TEXT) == [], name
+
+
+# Texts of the article with too little contrast, up to ten. Grounds may be translucent: they are laid over each other.
+FAINT_TEXT = """() => {
+  const canvas = new OffscreenCanvas(1, 1).getContext('2d', {willReadFrequently: true})
+  const rgba = colour => {
+    canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = colour; canvas.fillRect(0, 0, 1, 1)
+    const [r, g, b, a] = canvas.getImageData(0, 0, 1, 1).data
+    return [r, g, b, a / 255]
+  }
+  const over = (top, below) => [0, 1, 2].map(i => top[i] * top[3] + below[i] * (1 - top[3])).concat(1)
+  const ground = e => {
+    if (!e) return [255, 255, 255, 1]
+    const own = rgba(getComputedStyle(e).backgroundColor)
+    return own[3] === 1 ? own : over(own, ground(e.parentElement))
+  }
+  const light = c => c.slice(0, 3).map(v => v / 255).map(v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0)
+  const faint = []
+  const walker = document.createTreeWalker(document.querySelector('article'), NodeFilter.SHOW_TEXT)
+  for (let node; node = walker.nextNode();) {
+    const e = node.parentElement
+    if (!node.textContent.trim() || !e.checkVisibility({opacityProperty: true, visibilityProperty: true})) continue
+    if (e.closest('.headerlink, .copybtn, mjx-container, script, style')) continue
+    const style = getComputedStyle(e), under = ground(e)
+    const [a, b] = [light(over(rgba(style.color), under)), light(under)].sort((x, y) => y - x)
+    const size = parseFloat(style.fontSize), large = size >= 24 || (size >= 18.66 && style.fontWeight >= 700)
+    const ratio = (a + 0.05) / (b + 0.05)
+    const text = node.textContent.trim().slice(0, 40)
+    if (ratio < (large ? 3 : 4.5)) faint.push(`${ratio.toFixed(1)} ${e.tagName}.${e.className}: ${text}`)
+  }
+  return [...new Set(faint)].slice(0, 10)
+}"""
+
+
+def test_figures_keep_their_white_card_in_dark_mode(page):
+    for name in CHAPTERS:
+        page.goto(name)
+        page.evaluate("localStorage.setItem('mode', 'dark'); localStorage.setItem('theme', 'dark')")
+        page.reload()
+        cards = page.locator("article figure img").evaluate_all(
+            "images => images.map(i => [getComputedStyle(i).backgroundColor, getComputedStyle(i).filter])"
+        )
+        assert cards, f"{name} shows no figure"
+        assert {tuple(card) for card in cards} == {("rgb(255, 255, 255)", "none")}, name
+
+
+def test_the_switch_changes_between_light_and_dark(page):
+    page.set_viewport_size(DESK)
+    page.goto(CHAPTERS[0])
+    theme = "document.documentElement.dataset.theme"
+    seen = set()
+    for _ in range(3):  # auto, light, dark
+        page.locator(".theme-switch-button:visible").first.click()
+        seen.add(page.evaluate(theme))
+    assert seen == {"light", "dark"}
+
+
+def test_the_search_finds_a_word(page):
+    page.goto("search.html?q=grokking")
+    page.wait_for_selector("#search-results li")
+    assert page.locator("#search-results a[href*='10_grokking']").count()
+    assert page.faults == []
+
+
+def test_the_search_finds_nothing_for_nonsense(page):
+    page.goto("search.html?q=qqxyzzy")
+    page.get_by_text(re.compile("did not match any documents")).wait_for()
+
+
+def test_the_keyboard_reaches_a_link_and_shows_where_it_is(page):
+    page.set_viewport_size(DESK)
+    page.goto(CHAPTERS[0])
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.matches('article a, nav a')"):
+            break
+    outline = page.evaluate("getComputedStyle(document.activeElement).outline")
+    assert page.evaluate("document.activeElement.tagName") == "A"
+    assert "solid" in outline and "3px" in outline, outline
+
+
+def test_a_solution_opens_from_the_keyboard(page):
+    page.set_viewport_size(DESK)
+    name = next(name for name in CHAPTERS if "solution" in (SITE / name).read_text("utf8"))
+    page.goto(name, wait_until="networkidle")
+    button = page.locator(".solution button.toggle-button").first
+    button.focus()
+    folded = page.locator(".solution").first
+    assert "toggle-hidden" in folded.get_attribute("class")
+    page.keyboard.press("Enter")
+    assert "toggle-hidden" not in folded.get_attribute("class")

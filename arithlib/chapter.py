@@ -39,6 +39,16 @@ SVG_AT_MOST = 2_000_000
 FINEST_TOLERANCE = 1e-6  # baselines keep six significant digits of a float
 DPI = 100
 
+# Sign, word and colour: no reader depends on one of them alone.
+SIGNS = {"reproduced": "✓", "partly": "◐", "not reproduced": "✗", "refuted": "✗", "not attempted": "○"}
+COLOURS = {
+    "reproduced": style.GREEN,
+    "partly": style.ORANGE,
+    "not reproduced": style.PURPLE,
+    "refuted": style.VERMILLION,
+    "not attempted": style.GREY,
+}
+
 # What this run has recorded: {records folder: {(kind, name): content}}. Not read back from disk, where an
 # earlier run may have left something else.
 _recorded: dict[Path, dict[tuple[str, str], object]] = {}
@@ -327,16 +337,17 @@ class Verdict:
         return f"{self.claim.statement} Source: {self.claim.published or 'no number'}. Ours: {self.ours()}"
 
     def _repr_markdown_(self) -> str:
-        return f"**{self.claim.id} {self.verdict}.** {self.sentence()}"
+        return f"{SIGNS[self.verdict]} **{self.claim.id} {self.verdict}.** {self.sentence()}"
 
     def _repr_html_(self) -> str:
         text = html.escape(self.sentence())
-        return f"<p>{badge(self.verdict)} <strong>{self.claim.id}</strong> {text}</p>"
+        return f'<p class="verdict">{badge(self.verdict)} <strong>{self.claim.id}</strong> {text}</p>'
 
 
 def badge(verdict: str) -> str:
-    """A verdict as HTML; book.css gives each its sign and colour."""
-    return f'<strong class="verdict verdict-{verdict.replace(" ", "-")}">{verdict}</strong>'
+    """A verdict as HTML: sign and word beside a bar in its colour."""
+    bar = f"border-left:0.4em solid {COLOURS[verdict]};padding-left:0.4em;white-space:nowrap"
+    return f'<strong class="badge-verdict" style="{bar}">{SIGNS[verdict]} {verdict}</strong>'
 
 
 def anchor(id: str) -> str:
@@ -400,35 +411,30 @@ class VerdictTable:
     """Claims of a chapter, in order, each row an anchor that the scoreboard links to."""
 
     rows: tuple[Verdict, ...]
-    heads = ("claim", "the source says", "published", "ours", "verdict")
-
-    def _cells(self):
-        """The text of each row between claim and verdict."""
-        for row in self.rows:
-            yield row, (row.claim.statement, row.claim.published or "no number", row.ours())
 
     def __repr__(self) -> str:
         return "\n".join(map(str, self.rows))
 
     def _repr_markdown_(self) -> str:
-        lines = [self.heads, ["---"] * len(self.heads)]
-        lines += [(row.claim.id, *cells, f"**{row.verdict}**") for row, cells in self._cells()]
-        return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+        lines = ["| claim | the source | ours |", "| --- | --- | --- |"]
+        for row in self.rows:
+            source = f"{row.claim.statement} Published: {row.claim.published or 'no number'}."
+            cells = (f"{row.claim.id} {SIGNS[row.verdict]} **{row.verdict}**", source, row.ours())
+            lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+        return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        heads = "".join(f'<th scope="col">{head}</th>' for head in self.heads)
+        # Cells that stand side by side on a screen and below one another on a phone, with or without a style sheet.
+        row_style = "display:flex;flex-wrap:wrap;gap:0.2em 1.2em;margin:0;padding:0.6em 0;border-top:1px solid #8888"
         rows = "".join(
-            f'<tr id="{anchor(row.claim.id)}"><th scope="row" style="white-space:nowrap">{row.claim.id}</th>'
-            + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells)
-            + f"<td>{badge(row.verdict)}</td></tr>"
-            for row, cells in self._cells()
+            f'<li id="{anchor(row.claim.id)}" style="{row_style}">'
+            f'<div style="flex:0 0 11em">{badge(row.verdict)}<br><strong>{row.claim.id}</strong></div>'
+            f'<div style="flex:3 1 14em">{html.escape(row.claim.statement)}</div>'
+            f'<div style="flex:3 1 14em">Published: {html.escape(row.claim.published or "no number")}.<br>'
+            f"Ours: {html.escape(row.ours())}</div></li>"
+            for row in self.rows
         )
-        # The container scrolls, by keyboard too, where the table is wider than a phone.
-        return (
-            '<div class="verdicts" style="overflow-x:auto" tabindex="0" role="region" '
-            'aria-label="Verdicts of this chapter"><table style="text-align:left">'
-            f"<thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>"
-        )
+        return f'<ul class="verdicts" style="list-style:none;margin:0;padding:0">{rows}</ul>'
 
 
 def verdicts(*ids: str) -> VerdictTable:

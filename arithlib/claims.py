@@ -209,11 +209,11 @@ class Measurement:
         return _text(self.measured) + (f" {self.unit}" if self.unit else "")
 
     def spread(self) -> str:
-        """For the reader: "n = 5, sd 310, 3,800 to 4,500"; "n = 1" for a single number."""
+        """For the reader, beside `text`: "n = 5, 3,800 to 4,500"; "n = 1" for a single number."""
         numbers = self.statistics()
-        if "sd" not in numbers:
+        if "sd" not in numbers or isinstance(numbers["min"], bool):
             return f"n = {numbers['n']}"
-        return f"n = {numbers['n']}, sd {show(numbers['sd'])}, {show(numbers['min'])} to {show(numbers['max'])}"
+        return f"n = {numbers['n']}, {show(numbers['min'])} to {show(numbers['max'])}"
 
 
 def _as_list(value: Value) -> list[Number]:

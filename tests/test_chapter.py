@@ -11,7 +11,7 @@ import pytest
 import torch
 import yaml
 
-from arithlib import chapter
+from arithlib import chapter, style
 from arithlib.chapter import ChapterError, claim, figure, glue, provenance, published, verdicts
 from arithlib.claims import ClaimError
 from arithlib.files import FileProblem
@@ -261,9 +261,9 @@ def test_a_refuted_claim_looks_like_any_other_and_says_what_was_found():
     result = claim("M-08", torch.tensor(40_000.0), unit="epochs", scale="gpu")
     assert result.verdict == "refuted"
     assert "Source: about 4,000 epochs. Ours: 40,000 epochs (n = 1; gpu)" in repr(result)
-    assert '<strong class="verdict verdict-refuted">refuted</strong>' in result._repr_html_()
+    assert "✗ refuted</strong>" in result._repr_html_() and style.VERMILLION in result._repr_html_()
     assert "stays &amp;" not in result._repr_html_() and "epochs &amp; stays" in result._repr_html_()
-    assert result._repr_markdown_().startswith("**M-08 refuted.**")
+    assert result._repr_markdown_().startswith("✗ **M-08 refuted.**")
 
 
 @pytest.mark.parametrize(
@@ -289,12 +289,13 @@ def test_a_claim_is_measured_once_in_a_run():
         claim("M-08", 4001)
 
 
-def test_the_verdict_table_has_an_anchor_for_each_claim_and_scrolls_by_keyboard():
+def test_the_verdict_table_has_an_anchor_for_each_claim_and_no_fixed_columns():
     claim("M-08", 4000, unit="epochs")
     table = verdicts("M-08")
     page = table._repr_html_()
-    assert '<tr id="claim-m-08">' in page and 'tabindex="0"' in page and "epochs &amp; stays" in page
-    assert "| M-08 | Grokking takes" in table._repr_markdown_()
+    assert '<li id="claim-m-08"' in page and "flex-wrap:wrap" in page and "<table" not in page
+    assert "epochs &amp; stays" in page and "Published: about 4,000 epochs.<br>Ours: 4,000 epochs" in page
+    assert "| M-08 ✓ **reproduced** | Grokking takes" in table._repr_markdown_()
 
 
 def test_a_table_of_claims_not_measured_in_this_run_is_refused():

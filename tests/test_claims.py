@@ -174,8 +174,8 @@ def test_only_finite_numbers_count_as_measured(measured):
     ("measured", "text", "spread"),
     [
         (4120, "4,120 epochs", "n = 1"),
-        ([4000.0, 4100.0, 4200.0], "4,100 ± 100 epochs", "n = 3, sd 100, 4,000 to 4,200"),
-        ([True, False, True], "yes in 2 of 3 epochs", "n = 3, sd 0.577, no to yes"),
+        ([4000.0, 4100.0, 4200.0], "4,100 ± 100 epochs", "n = 3, 4,000 to 4,200"),
+        ([True, False, True], "yes in 2 of 3 epochs", "n = 3"),
         ({"final_loss": 1.5e-7, "acc": [0.5, 0.7]}, "final loss 1.5e−07, acc 0.6 ± 0.141", "n = 2"),
     ],
 )
@@ -246,7 +246,7 @@ def test_the_scoreboard_has_every_claim_and_what_was_measured(tmp_path):
         "published": "about 4,000 epochs",
         "measured": "4,000 ± 141 epochs",
         "n": 2,
-        "spread": "n = 2, sd 141, 3,900 to 4,100",
+        "spread": "n = 2, 3,900 to 4,100",
         "verdict": "reproduced",
         "scale": "cpu",
         "notebook": "10_grokking",

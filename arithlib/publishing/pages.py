@@ -11,16 +11,16 @@ import platform
 from collections.abc import Mapping
 from pathlib import Path
 
-from arithlib.chapter import anchor, badge
-from arithlib.claims import INTERACTIVE, NOT_ATTEMPTED, VERDICTS, load_claims, scoreboard, show, tally
+from arithlib.chapter import COLOURS, anchor, badge
+from arithlib.claims import INTERACTIVE, NOT_ATTEMPTED, load_claims, scoreboard, show, tally
 
 # A source of claims.yaml: its key in the bibliography, and a heading. Any other source is cited by its own key.
 SOURCES = {
     "000": ("loeber2024", "Everything we know about LLMs doing arithmetic"),
     "001": ("kantamneni2025", "Language models use trigonometry to do addition"),
-    "002": ("wiman2025", "Arithmetic with the right embeddings"),
-    "003": ("saunshi2025", "Reasoning with looped models"),
-    "004": ("ryanrtjj2025", "LLM arithmetic: the Clock in one layer"),
+    "002": ("wiman2025", "Notes on teaching transformers arithmetic"),
+    "003": ("saunshi2025", "Reasoning with latent thoughts: looped transformers"),
+    "004": ("ryanrtjj2025", "LLM arithmetic"),
     "nanda2023": ("nanda2023", "Progress measures for grokking"),
 }
 
@@ -28,11 +28,6 @@ STYLE = """<style>
 .score-bar { display: flex; gap: 2px; height: 1rem; margin: 0.4rem 0; }
 .score-bar span { min-width: 3px; }
 .score-key { display: inline-block; width: 0.8em; height: 0.8em; margin-right: 0.3em; }
-.score-reproduced { background: #009e73; }
-.score-partly { background: #e69f00; }
-.score-not-reproduced { background: #cc79a7; }
-.score-refuted { background: #d55e00; }
-.score-not-attempted { background: #8a9099; }
 .score-counts { display: flex; flex-wrap: wrap; gap: 0.2rem 1.1rem; margin: 0 0 1rem; padding: 0; list-style: none; }
 .claim { margin: 0 0 1rem; padding: 0.7rem 0.9rem; border: 1px solid var(--pst-color-border, #888);
   border-radius: 0.5rem; overflow-wrap: anywhere; }
@@ -63,16 +58,17 @@ def scoreboard_page(rows: list[dict]) -> str:
         "# Scoreboard",
         f"{len(rows)} claims from {len(counts)} sources, {measured} of them measured so far. A rule, written down in "
         "`claims.yaml` beside the claim, computed each verdict from what a notebook measured when this book was "
-        "built; the link leads to the table or the figure where that can be seen. *n* is the number of seeds, ± and "
-        "sd their standard deviation. `arithlib score` prints the same in a terminal.",
+        "built; the link leads to the table or the figure where that can be seen. *n* is the number of seeds, and "
+        "what follows ± their standard deviation. `arithlib score` prints the same in a terminal.",
         STYLE,
         _counts(everything),
     ]
-    for source, of_source in counts.items():
+    # Sources with a result come first, else in the order of claims.yaml.
+    for source in sorted(counts, key=lambda source: counts[source][NOT_ATTEMPTED] == sum(counts[source].values())):
         own = [row for row in rows if row["source"] == source]
         open_ = [row for row in own if row["verdict"] == NOT_ATTEMPTED]
         key, heading = SOURCES.get(source, (source, source))
-        parts += [f"## {heading}", f"{{cite:t}}`{key}`", _counts(of_source)]
+        parts += [f"## {heading}", f"{{cite:t}}`{key}`", _counts(counts[source])]
         parts += [_card(row) for row in own if row["verdict"] != NOT_ATTEMPTED]
         if open_:
             parts.append(_open_claims(open_))
@@ -81,20 +77,19 @@ def scoreboard_page(rows: list[dict]) -> str:
 
 def _counts(counts: Mapping[str, int]) -> str:
     """A bar, and the same in words: the words are the bar's legend."""
-    there = {verdict: counts[verdict] for verdict in VERDICTS if counts[verdict]}
+    there = {verdict: count for verdict, count in counts.items() if count}
     words = ", ".join(f"{count} {verdict}" for verdict, count in there.items())
-    bar = "".join(f'<span class="{_class(verdict)}" style="flex:{count}"></span>' for verdict, count in there.items())
+    bar = "".join(
+        f'<span style="flex:{count};background:{COLOURS[verdict]}"></span>' for verdict, count in there.items()
+    )
     items = "".join(
-        f'<li><span class="score-key {_class(verdict)}" aria-hidden="true"></span>{counts[verdict]} {verdict}</li>'
-        for verdict in VERDICTS
+        f'<li><span class="score-key" style="background:{COLOURS[verdict]}" aria-hidden="true"></span>'
+        f"{count} {verdict}</li>"
+        for verdict, count in there.items()
     )
     return (
         f'<div class="score-bar" role="img" aria-label="{words}">{bar}</div>\n<ul class="score-counts">{items}</ul>'
     )
-
-
-def _class(verdict: str) -> str:
-    return f"score-{verdict.replace(' ', '-')}"
 
 
 def _card(row: dict) -> str:

@@ -3,7 +3,6 @@
 import io
 import json
 import shutil
-from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -272,12 +271,3 @@ def test_the_difference_marks_exactly_the_pixels_that_moved():
     picture = plt.imread(io.BytesIO(regression._highlight(old, new)), format="png")[..., :3]
     red = (picture[..., 0] > picture[..., 1] + 0.5).nonzero()
     assert [axis.tolist() for axis in red] == [[1], [2]]
-
-
-@pytest.mark.built
-def test_the_figures_of_the_book_agree_with_their_baselines():
-    root = Path(__file__).parents[1]
-    records, baselines = root / "book" / "_build" / "records", root / "tests" / "baselines"
-    changes = compare(records, baselines)
-    write_html_report(changes, records, baselines, root / "book" / "_build" / "figure-report.html")
-    assert not changes, report(changes)

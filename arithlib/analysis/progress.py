@@ -3,11 +3,20 @@
 Dimensions: P residues; a logit grid is (P, P, P): a, b, candidate answer.
 """
 
+from collections.abc import Mapping
+
+import numpy as np
 import torch
 from torch import Tensor
 
 from arithlib.analysis.fourier import project, sum_waves
 from arithlib.evaluation import cross_entropy
+
+
+def first_step(history: Mapping[str, np.ndarray], name: str, at_least: float) -> int:
+    """First evaluated step at which the measurement `name` reaches a value; the last step if it never does."""
+    reached = np.asarray(history[name]) >= at_least
+    return int(history["step"][np.argmax(reached) if reached.any() else -1])
 
 
 def answer_table(p: int) -> Tensor:

@@ -6,6 +6,7 @@ A checkpoint is NAME.safetensors (weights under `model/`, kept snapshots under `
 
 import datetime
 import json
+import os
 import platform
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,8 +64,12 @@ def local_folder() -> Path:
 
 
 def find(name: str) -> Path | None:
-    """The folder that holds a checkpoint of that name, shipped ones first; None if there is none."""
-    for folder in (shipped_folder(), local_folder()):
+    """The folder that holds a checkpoint of that name, shipped ones first; None if there is none.
+
+    The folder named by the environment variable ARITHLIB_CHECKPOINTS comes before both: `make reproduce` sets it.
+    """
+    preferred = os.environ.get("ARITHLIB_CHECKPOINTS")
+    for folder in (*([Path(preferred)] if preferred else []), shipped_folder(), local_folder()):
         if (folder / f"{name}.json").exists():
             return folder
     return None

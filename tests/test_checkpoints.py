@@ -65,6 +65,14 @@ def test_shipped_weights_come_before_local_ones(small, tmp_path):
     assert checkpoints.find("small") == tmp_path / "checkpoints"
 
 
+def test_the_folder_a_reproduction_names_comes_before_the_shipped_weights(small, tmp_path, monkeypatch):
+    monkeypatch.setenv("ARITHLIB_CHECKPOINTS", str(tmp_path / "runs"))
+    checkpoints.make("small", tmp_path / "checkpoints", device="cpu", progress=False)
+    assert checkpoints.find("small") == tmp_path / "checkpoints"
+    checkpoints.make("small", tmp_path / "runs", device="cpu", progress=False)
+    assert checkpoints.find("small") == tmp_path / "runs"
+
+
 def test_a_missing_checkpoint_says_how_to_make_it(small):
     with pytest.raises(checkpoints.CheckpointError, match="python -m arithlib train small"):
         checkpoints.read("small")

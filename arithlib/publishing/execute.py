@@ -54,7 +54,7 @@ def kernel_environment(records: Path, threads: int, weights: Path | None) -> Ite
     with tempfile.TemporaryDirectory() as profile:
         config = Path(profile, "profile_default", "ipython_kernel_config.py")
         config.parent.mkdir()
-        config.write_text("c.IPKernelApp.log_level = 40\n")  # errors only; it warns of TCP on this very machine
+        config.write_text("c.IPKernelApp.log_level = 50\n")  # it warns of TCP within one machine
         settings = {
             "ARITHLIB_RECORDS": str(records),
             **({"ARITHLIB_CHECKPOINTS": str(weights.resolve())} if weights else {}),

@@ -15,7 +15,7 @@ import pytest
 import yaml
 from nbformat.v4 import new_code_cell, new_notebook
 
-from arithlib.publishing.rulegraph import draw, read_dot, rows, snakemake_rulegraph
+from arithlib.publishing.rulegraph import draw, essential, read_dot, rows, snakemake_rulegraph
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 CHAPTERS = {
@@ -161,6 +161,10 @@ def test_the_rule_graph_leads_from_training_to_the_checked_site():
 
 
 ARROWS = [("train", "execute"), ("execute", "stage"), ("rulegraph", "stage"), ("train", "stage")]
+
+
+def test_an_arrow_that_others_imply_is_left_out():
+    assert essential([*ARROWS, ("train", "site"), ("stage", "site")]) == [*ARROWS[:3], ("stage", "site")]
 
 
 def test_every_arrow_of_a_rule_graph_points_down():

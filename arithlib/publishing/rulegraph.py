@@ -30,6 +30,19 @@ def read_dot(dot: str) -> list[tuple[str, str]]:
     return arrows
 
 
+def essential(arrows: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The arrows that no longer way round them already implies."""
+
+    def leads(tail: str, head: str) -> bool:
+        return tail == head or any(leads(middle, head) for start, middle in arrows if start == tail)
+
+    return [
+        (tail, head)
+        for tail, head in arrows
+        if not any(start == tail and middle != head and leads(middle, head) for start, middle in arrows)
+    ]
+
+
 def rows(arrows: list[tuple[str, str]]) -> dict[str, int]:
     """The row of each rule, 0 at the top, so that every arrow points down."""
     after, before = defaultdict(set), defaultdict(set)
@@ -65,8 +78,6 @@ def draw(arrows: list[tuple[str, str]], path: Path) -> None:
         box = {"boxstyle": "round,pad=0.45", "facecolor": "white", "edgecolor": style.BLUE, "linewidth": 1.5}
         labels = {rule: ax.text(*place[rule], rule, ha="center", va="center", bbox=box, zorder=2) for rule in row}
         for tail, head in arrows:
-            # A long arrow bends around the boxes between its ends.
-            bend = 0.35 if row[head] - row[tail] > 1 else 0
             ax.annotate(
                 "",
                 xy=place[head],
@@ -76,7 +87,6 @@ def draw(arrows: list[tuple[str, str]], path: Path) -> None:
                     "color": style.GREY,
                     "patchA": labels[tail].get_bbox_patch(),
                     "patchB": labels[head].get_bbox_patch(),
-                    "connectionstyle": f"arc3,rad={bend}",
                 },
             )
         ax.set(xlim=(-widest / 2, widest / 2), ylim=(0.5 - len(columns), 0.5))
@@ -98,7 +108,7 @@ def snakemake_rulegraph(root: Path) -> str:
 
 def main() -> None:
     project = Project.find()
-    draw(read_dot(snakemake_rulegraph(project.root)), project.build / "rulegraph.svg")
+    draw(essential(read_dot(snakemake_rulegraph(project.root))), project.build / "rulegraph.svg")
 
 
 if __name__ == "__main__":

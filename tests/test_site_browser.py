@@ -84,7 +84,7 @@ def test_the_book_has_been_built():
 
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_opens_without_a_network_and_fits_a_phone(page, name):
-    page.goto(name, wait_until="networkidle")
+    page.goto(name)
     if page.locator("script[src*=mathjax]").count():
         page.wait_for_function("window.MathJax?.startup?.promise?.then(() => true)")
         raw = page.locator("article .math").filter(has_not=page.locator("mjx-container"))
@@ -202,7 +202,7 @@ def test_the_keyboard_reaches_a_link_and_shows_where_it_is(page):
 def test_a_solution_opens_from_the_keyboard(page):
     page.set_viewport_size(DESK)
     name = next(name for name in CHAPTERS if "solution" in (SITE / name).read_text("utf8"))
-    page.goto(name, wait_until="networkidle")
+    page.goto(name)
     button = page.locator(".solution button.toggle-button").first
     button.focus()
     folded = page.locator(".solution").first

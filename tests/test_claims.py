@@ -83,6 +83,8 @@ def test_a_claim_without_a_rule_cannot_be_judged():
     [
         ("1 < 2 < 3", True),
         ("1 < 3 < 2", False),
+        ("1 <= 1 >= 1 and 1 != 2", True),
+        ("1 < 1 or 1 > 1 or 1 != 1", False),
         ("not 1 == 2 and (2 > 3 or -1 < 0)", True),
         ("abs(mean - 3) <= 1e-9", True),
         ("max(values) == max and min([4, min]) == min and len(values) == n", True),
@@ -303,19 +305,10 @@ def test_the_table_counts_each_source_and_lists_what_was_measured(tmp_path):
 # --- the book's own claims ---
 
 
-@pytest.fixture(scope="module")
-def the_claims() -> dict[str, Claim]:
-    return load_claims(ROOT / "claims.yaml")
-
-
-def test_the_book_keeps_all_claims(the_claims):
-    assert len(the_claims) >= 263
-
-
-def test_every_rule_of_the_book_belongs_to_a_notebook(the_claims):
+def test_every_rule_of_the_book_belongs_to_a_notebook():
     homeless = [
         claim.id
-        for claim in the_claims.values()
+        for claim in load_claims(ROOT / "claims.yaml").values()
         if claim.rule and not (ROOT / "notebooks" / f"{claim.chapter}.ipynb").is_file()
     ]
     assert not homeless

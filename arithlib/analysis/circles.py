@@ -43,7 +43,8 @@ def fit_circle(x: Tensor, frequency: int) -> Circle:
     if x.shape[1] < 2:
         raise ValueError(f"x of shape {tuple(x.shape)}: a plane takes at least two columns")
     centred = x.detach().double() - x.detach().double().mean(0)
-    plane, _ = torch.linalg.qr(fourier_coefficients(centred)[2 * frequency - 1 : 2 * frequency + 1].T)
+    plane, skew = torch.linalg.qr(fourier_coefficients(centred)[2 * frequency - 1 : 2 * frequency + 1].T)
+    plane = plane * skew.diagonal().sign()  # the first axis along the cosine, not against it, on every machine
     points = centred @ plane
     wave = fourier_coefficients(points)[2 * frequency - 1 : 2 * frequency + 1]
     half_axes = torch.linalg.svdvals(wave)

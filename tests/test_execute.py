@@ -195,13 +195,30 @@ def test_progress_is_drawn_on_a_terminal_only(run, tmp_path, monkeypatch, termin
     assert asked["progress_bar"] is terminal
 
 
-def test_the_command_says_what_failed_and_returns_one(tmp_path, monkeypatch, capsys):
+@pytest.fixture
+def project(tmp_path, monkeypatch):
     (tmp_path / "workflow").mkdir()
-    (tmp_path / "workflow" / "config.yaml").write_text("notebooks: {10_waves: {parameters: {epochs: 1}}}")
     (tmp_path / "notebooks").mkdir()
+    (tmp_path / "workflow" / "config.yaml").write_text("notebooks: {10_waves: {parameters: {epochs: 1}}}")
     nbformat.write(notebook("print(steps)"), tmp_path / "notebooks" / "10_waves.ipynb")
     monkeypatch.setattr(Project, "find", lambda: Project(tmp_path))
+    return Project(tmp_path)
+
+
+def test_the_command_says_what_failed_and_returns_one(project, capsys):
     assert execute.main(["10_waves"]) == 1
     assert "10_waves.ipynb: unknown parameter epochs" in capsys.readouterr().err
     assert execute.main(["11_waves"]) == 1
     assert "lists no notebook '11_waves', only 10_waves" in capsys.readouterr().err
+
+
+def test_an_interrupted_notebook_is_no_finished_one(project, monkeypatch, capsys):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    (project.root / "workflow" / "config.yaml").write_text("notebooks: {10_waves: {}}")
+    monkeypatch.setattr(papermill, "execute_notebook", interrupt)
+    assert execute.main(["10_waves"]) == 130
+    assert "10_waves: interrupted" in capsys.readouterr().err
+    record = json.loads((project.records("10_waves") / "run.json").read_text())
+    assert (record["status"], record["error"]) == ("failed", "interrupted")

@@ -187,6 +187,9 @@ def main(arguments: list[str] | None = None) -> int:
     except (BadCell, BadParameter, FileProblem, NotebookFailed, UnknownNotebook) as error:
         print(f"\n{error}\n", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print(f"{name}: interrupted; what it recorded stays", file=sys.stderr)
+        return 130
     memory = f", {run['peak_memory_mb']:.0f} MB" if run["peak_memory_mb"] else ""
     print(f"{name}: done in {run['seconds']:.0f} s{memory}", file=sys.stderr, flush=True)
     return 0

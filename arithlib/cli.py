@@ -72,16 +72,15 @@ def _list(options) -> int:
     for experiment in experiments.match(options.pattern):
         folder = checkpoints.find(experiment.name)
         where = "-" if folder is None else folder.name
-        print(f"{experiment.name:26} {experiment.scale:4} {experiment.steps:>7,} steps  {where:12} {experiment.about}")
+        size = f"{experiment.scale:4} {experiment.steps:>7,} steps"
+        print(f"{experiment.name:26} {size}  {where:12} {experiment.about}")
     return 0
 
 
 def _train(options) -> int:
     from arithlib import checkpoints, experiments, stacking
 
-    chosen = [
-        e for e in experiments.match(options.name) if options.retrain or checkpoints.find(e.name) is None
-    ]
+    chosen = [e for e in experiments.match(options.name) if options.retrain or checkpoints.find(e.name) is None]
     if not chosen:
         print(f"{options.name}: matching weights are here already; --retrain makes them again.")
     elif options.stack:

@@ -153,9 +153,8 @@ def _finish(index, experiment, stack, run, folder, device, size) -> checkpoints.
     }
     own = Run(history, snapshots, run.seconds)
     history = history | experiment.finish(model, own)
-    trained = checkpoints.Trained(
-        experiment, model.eval(), history, checkpoints.provenance(experiment, history, run.seconds, device, stack=size)
-    )
+    note = checkpoints.provenance(experiment, history, run.seconds, device, stack=size)
+    trained = checkpoints.Trained(experiment, model.eval(), history, note)
     checkpoints.write(trained, folder)
     return trained
 

@@ -11,7 +11,7 @@ from arithlib.analysis.fourier import fourier_2d, fourier_basis, frequencies, pr
 
 @torch.no_grad()
 def answer_grids(model) -> tuple[Tensor, Tensor]:
-    """At '=' for every pair: resid_mid (P, P, D) before the MLP and mlp_post (P, P, F) after its activation, float64."""
+    """At '=' for every pair, float64: resid_mid (P, P, D) before the MLP, mlp_post (P, P, F) after its activation."""
     p = model.config.p
     pairs = torch.cartesian_prod(torch.arange(p), torch.arange(p))
     tokens = torch.cat([pairs, torch.full_like(pairs[:, :1], p)], 1)

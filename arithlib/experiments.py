@@ -180,17 +180,15 @@ SEEDS = range(5)
 
 
 def _grokking():
-    def grok(name, about, steps, seed=0, fraction=0.3, weight_decay=1.0, **more):
-        model = more.pop("model", GrokkingConfig())
+    def grok(name, about, steps, seed=0, fraction=0.3, weight_decay=1.0, evaluate_every=50, **more):
         return GrokkingExperiment(
             name=name,
             about=about,
             steps=steps,
-            evaluate_every=50,
+            evaluate_every=evaluate_every,
             model_seed=seed,
             optimizer=AdamW(weight_decay=weight_decay),
             task=ModularAddition(train_fraction=fraction, data_seed=seed),
-            model=model,
             **more,
         )
 
@@ -209,7 +207,7 @@ def _grokking():
             f"grokking-layernorm-s{seed}", "with layer norm (chapter 10)", 6000, seed,
             model=GrokkingConfig(layer_norm=True),
         )  # fmt: skip
-    for weight_decay, steps in ((0.0, 40_000), (0.3, 20_000), (3.0, 6000)):
+    for weight_decay, steps in ((0.0, 20_000), (0.3, 20_000), (3.0, 6000)):
         for seed in SEEDS:
             yield grok(
                 f"grokking-wd{weight_decay:g}-s{seed}", f"weight decay {weight_decay:g} (chapter 12)", steps, seed,
@@ -228,11 +226,21 @@ def _grokking():
                 f"grokking-circles{count}-s{seed}", f"embeddings confined to {count} random circles (chapter 11)",
                 3000, seed, frequencies=tuple(sorted(draw.tolist())),
             )  # fmt: skip
+    gpu = dict(scale="gpu", evaluate_every=250)
     for seed in range(32):
-        yield grok(
-            f"grokking-gpu-s{seed}", "40,000 epochs, as published; trained as one stack on a GPU", 40_000, seed,
-            scale="gpu",
-        )  # fmt: skip
+        yield grok(f"grokking-gpu-s{seed}", "as published, 40,000 epochs; trains as one stack", 40_000, seed, **gpu)
+    for weight_decay in (0.0, 0.3, 3.0):
+        for seed in SEEDS:
+            yield grok(
+                f"grokking-gpu-wd{weight_decay:g}-s{seed}", f"weight decay {weight_decay:g}, joins that stack",
+                40_000, seed, weight_decay=weight_decay, **gpu,
+            )  # fmt: skip
+    for percent in (10, 20):
+        for seed in SEEDS:
+            yield grok(
+                f"grokking-gpu-fraction{percent}-s{seed}", f"{percent} % of the pairs train, 40,000 epochs", 40_000,
+                seed, fraction=percent / 100, **gpu,
+            )  # fmt: skip
 
 
 EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in _grokking()}

@@ -125,8 +125,8 @@ def test_a_build_that_was_killed_goes_on_where_it_stopped(project):
         stdout=subprocess.DEVNULL,
         start_new_session=True,
     )
-    deadline = time.monotonic() + 300
-    while not marker.exists() and time.monotonic() < deadline:
+    deadline = time.monotonic() + 600
+    while not marker.exists() and build.poll() is None and time.monotonic() < deadline:
         time.sleep(0.1)
     os.killpg(build.pid, signal.SIGKILL)
     build.wait()

@@ -40,6 +40,9 @@ def ran(monkeypatch):
 def test_book_says_where_the_site_is_and_how_to_open_it(project, ran, capsys):
     assert commands.book(["--dry-run"]) == 0
     assert "book" in ran[0] and ran[0][-1] == "--dry-run"
+    assert capsys.readouterr().out == "", "a dry run builds no book"
+    (project.site / "index.html").write_text("<h1>Circles</h1>")
+    assert commands.book([]) == 0
     said = capsys.readouterr().out
     assert str(project.site / "index.html") in said and "make serve" in said
 

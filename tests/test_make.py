@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from arithlib.cli import BOOK_COMMANDS
 
@@ -119,3 +120,13 @@ def test_clean_removes_what_was_built_and_keeps_what_was_trained(clone):
     kept = {path.name for path in clone.iterdir()}
     assert {".venv", "runs"} <= kept and ".snakemake" not in kept
     assert not (clone / "book" / "_build").exists()
+
+
+def test_continuous_integration_runs_the_same_command_on_every_python_that_set_up_accepts():
+    workflow = yaml.safe_load((REPOSITORY / ".github" / "workflows" / "book.yml").read_text(encoding="utf-8"))
+    test = workflow["jobs"]["test"]
+    assert test["strategy"]["matrix"]["python"] == ["3.11", "3.12", "3.13"]
+    assert ".ci/run" in [step.get("run") for step in test["steps"]]
+    assert "pipefail" in workflow["defaults"]["run"]["shell"]
+    script = REPOSITORY / ".ci" / "run"
+    assert os.access(script, os.X_OK) and "make test" in script.read_text()

@@ -110,7 +110,7 @@ def main():
         contestants["TransformerLens"] = transformer_lens(GrokkingTransformer(config), config, task)
     except ImportError:
         print('TransformerLens is not installed (pip install "transformer-lens<4"): left out.')
-    losses = {name: float(loss()) for name, (_, loss) in contestants.items()}
+    losses = {name: loss().item() for name, (_, loss) in contestants.items()}
     assert max(losses.values()) - min(losses.values()) < 1e-6, losses
     print("loss", {name: round(value, 9) for name, value in losses.items()})
 

@@ -200,11 +200,11 @@ def _grokking():
         )  # fmt: skip
     for seed in SEEDS:
         yield grok(
-            f"grokking-positions-s{seed}", "with learned positions, as Nanda et al. (chapter 10)", 6000, seed,
+            f"grokking-positions-s{seed}", "with learned positions, as Nanda et al. (chapter 10)", 10_000, seed,
             model=GrokkingConfig(positions="learned"),
         )  # fmt: skip
         yield grok(
-            f"grokking-layernorm-s{seed}", "with layer norm (chapter 10)", 6000, seed,
+            f"grokking-layernorm-s{seed}", "with layer norm (chapter 10)", 10_000, seed,
             model=GrokkingConfig(layer_norm=True),
         )  # fmt: skip
     for weight_decay, steps in ((0.0, 20_000), (0.3, 20_000), (3.0, 6000)):

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 import arithlib
 from arithlib import experiments
 from arithlib.experiments import Experiment
-from arithlib.files import FileProblem, device_name, load_tensors, save_tensors, sha256, write_atomic
+from arithlib.files import FileProblem, choose_device, device_name, load_tensors, save_tensors, sha256, write_atomic
 from arithlib.training import train
 
 
@@ -66,13 +66,23 @@ def local_folder() -> Path:
 def find(name: str) -> Path | None:
     """The folder that holds a checkpoint of that name, shipped ones first; None if there is none.
 
+    A fresh and undamaged one is preferred, so that training again mends a stale or altered one that was shipped.
     The folder named by the environment variable ARITHLIB_CHECKPOINTS comes before both: `make reproduce` sets it.
     """
     preferred = os.environ.get("ARITHLIB_CHECKPOINTS")
-    for folder in (*([Path(preferred)] if preferred else []), shipped_folder(), local_folder()):
-        if (folder / f"{name}.json").exists():
-            return folder
-    return None
+    folders = (*([Path(preferred)] if preferred else []), shipped_folder(), local_folder())
+    holding = [folder for folder in folders if (folder / f"{name}.json").exists()]
+    return next((folder for folder in holding if _is_usable(name, folder)), holding[0] if holding else None)
+
+
+def _is_usable(name: str, folder: Path) -> bool:
+    try:
+        note = json.loads((folder / f"{name}.json").read_text())
+        return (
+            note["hash"] == experiments.get(name).hash() and sha256(folder / f"{name}.safetensors") == note["sha256"]
+        )
+    except (OSError, ValueError, KeyError):
+        return False
 
 
 def read(name: str, folder: Path | None = None) -> Trained:
@@ -114,7 +124,7 @@ def make(
     """Train an experiment and write its checkpoint; continues an interrupted run of the same experiment."""
     experiment = experiments.get(name)
     folder = folder or local_folder()
-    device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    device = choose_device(device)
     state = folder / f"{name}.{experiment.hash()}.state.safetensors"
     torch.manual_seed(experiment.model_seed)
     model = experiment.build().to(device)
@@ -151,9 +161,10 @@ def write(trained: Trained, folder: Path) -> None:
 
 
 def load_or_train(name: str, *, retrain: bool = False, progress: bool | None = None) -> Trained:
-    """The trained model of an experiment: read if a matching checkpoint is there, else trained here and now.
+    """The trained model of an experiment: read if a checkpoint is there, trained here and now if none is.
 
     Says what it does before it starts, and how long it took last time. retrain=True always trains, into runs/.
+    Raises CheckpointError for a stale or damaged checkpoint: weights are never replaced unasked.
     """
     experiment = experiments.get(name)
     folder = find(name)

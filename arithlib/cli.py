@@ -30,6 +30,9 @@ def main(argv: list[str] | None = None) -> int:
 
     try:
         return options.run(options)
+    except KeyboardInterrupt:
+        print("\nInterrupted. The same command continues from the last saved state.", file=sys.stderr)
+        return 130
     except (CheckpointError, UnknownExperiment, FileProblem, ValueError) as problem:
         print(f"arithlib: {problem}", file=sys.stderr)
         return 1

@@ -7,8 +7,8 @@ from torch import Tensor
 def per_example_loss(logits: Tensor, answers: Tensor) -> Tensor:
     """(B, V) logits, (B,) answers -> (B,) cross-entropy in nats, computed in float64.
 
-    float32 rounds a per-example loss to multiples of 1.2e-7, above the loss of a grokked model: chapter 10 shows
-    the floor. (A published implementation says float64 in a comment and casts to float32.)
+    float32 rounds a small per-example loss to a multiple of 1.2e-7, which is of the order of a grokked model's loss:
+    chapter 10 shows the floor. (A published implementation says float64 in a comment and casts to float32.)
     """
     return -logits.double().log_softmax(-1).gather(-1, answers[..., None])[..., 0]
 

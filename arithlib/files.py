@@ -63,6 +63,16 @@ def sha256(path: Path) -> str:
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
+def choose_device(name: str | None) -> torch.device:
+    """The device of that name, or a GPU if there is one. Raises ValueError for a GPU that is not there."""
+    device = torch.device(name or ("cuda" if torch.cuda.is_available() else "cpu"))
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise ValueError(
+            "this machine has no CUDA device that torch can use: leave out --device, or say --device cpu"
+        )
+    return device
+
+
 def device_name(device: torch.device | str) -> str:
     """'cpu' or the GPU's model name."""
     device = torch.device(device)

@@ -5,6 +5,7 @@ shape, so their stack is one batched model, and the same loop trains it.
 """
 
 import dataclasses
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,8 +15,9 @@ from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
 from arithlib import checkpoints, experiments
-from arithlib.evaluation import cross_entropy
+from arithlib.evaluation import per_example_loss
 from arithlib.experiments import GrokkingExperiment, ModularObjective
+from arithlib.files import choose_device
 from arithlib.models.grokking import GrokkingTransformer
 from arithlib.training import AdamW, Run, train
 
@@ -87,12 +89,12 @@ class StackedObjective:
         self.pairs = torch.stack([pad(part.pairs) for part in parts])
         self.answers = torch.stack([pad(part.pair_answers) for part in parts])
         weights = torch.stack([pad(part.weights) for part in parts])
-        self.weights = weights / weights.sum(1, keepdim=True) * len(parts)
+        self.weights = weights / weights.sum(1, keepdim=True)
         self.step_loss = torch.compile(self._loss) if compile else self._loss
 
     def _loss(self, model: Stack) -> Tensor:
         logits = model.answer_logits(self.pairs)
-        return cross_entropy(logits.flatten(0, 1), self.answers.flatten(), self.weights.flatten()) * len(self.parts)
+        return (per_example_loss(logits, self.answers) * self.weights).sum()
 
     def loss(self, model: Stack, step: int) -> Tensor:
         return self.step_loss(model)
@@ -117,7 +119,7 @@ def make(
     _require_alike(chosen)
     first = chosen[0]
     folder = folder or checkpoints.local_folder()
-    device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    device = choose_device(device)
     models = [experiment.build().to(device) for experiment in chosen]
     stack = Stack(models)
     objective = StackedObjective(
@@ -127,7 +129,8 @@ def make(
     )
     settings = dataclasses.asdict(first.optimizer) | {"weight_decay": 0.0}
     optimizer = StackedAdamW(**settings, decays=tuple(e.optimizer.weight_decay for e in chosen))
-    state = folder / f"stack-{'-'.join(e.hash()[:4] for e in chosen)[:80]}.state.safetensors"
+    together = hashlib.sha256("".join(e.hash() for e in chosen).encode()).hexdigest()[:16]
+    state = folder / f"stack-{together}.state.safetensors"
     run = train(
         stack,
         objective,

@@ -5,6 +5,8 @@ Both depend on the step alone (a sampled batch is seeded by the step), so a run 
 last saved state to the bit-identical result on the same machine.
 """
 
+import os
+import sys
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -14,7 +16,7 @@ from typing import Protocol
 import numpy as np
 import torch
 from torch import Tensor, nn
-from tqdm import tqdm
+from tqdm.auto import tqdm
 
 from arithlib.files import load_tensors, save_tensors
 
@@ -80,7 +82,7 @@ def train(
     state: file that holds the run so far. It is written at most every `save_every` seconds, atomically, and read at
         the start, so that an interrupted run loses no more than that. Removing it is the caller's business.
     snapshot_steps: steps at which the parameters are kept (0 is before the first step).
-    progress: None shows a bar on a terminal only.
+    progress: None shows a bar where somebody watches: on a terminal, or in a notebook run by hand.
     after_step: applied to the model after each update, for constrained parameters.
     """
     torch_optimizer = optimizer.build(model.parameters())
@@ -97,7 +99,7 @@ def train(
         initial=first,
         desc=label,
         unit="step",
-        disable=None if progress is None else not progress,
+        disable=not (_is_watched() if progress is None else progress),
     )
     try:
         for step in range(first, steps + 1):
@@ -129,6 +131,12 @@ def train(
         bar.close()
     seconds = earlier_seconds + time.perf_counter() - started
     return Run({name: np.array(values) for name, values in history.items()}, snapshots, seconds)
+
+
+def _is_watched() -> bool:
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    by_hand = hasattr(shell, "kernel") and "ARITHLIB_RECORDS" not in os.environ
+    return sys.stderr.isatty() or by_hand
 
 
 def _summary(measured: dict) -> str:

@@ -99,6 +99,26 @@ def test_a_truncated_or_altered_checkpoint_is_refused(small, tmp_path, damage):
         checkpoints.read("small")
 
 
+@pytest.mark.parametrize("damage", ["stale", "altered"])
+def test_training_again_mends_what_was_shipped_stale_or_altered(small, tmp_path, monkeypatch, damage):
+    checkpoints.make("small", tmp_path / "checkpoints", device="cpu", progress=False)
+    if damage == "stale":
+        monkeypatch.setitem(experiments.EXPERIMENTS, "small", dataclasses.replace(small, model_seed=1))
+    else:
+        (tmp_path / "checkpoints/small.safetensors").write_bytes(b"")
+    with pytest.raises(checkpoints.CheckpointError):
+        checkpoints.read("small")
+    checkpoints.load_or_train("small", retrain=True, progress=False)
+    assert checkpoints.find("small") == tmp_path / "runs"
+    assert checkpoints.read("small").experiment == experiments.get("small")
+
+
+def test_a_gpu_that_is_not_there_is_refused(small, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(ValueError, match="no CUDA device"):
+        checkpoints.make("small", device="cuda")
+
+
 def test_missing_weights_and_an_unreadable_note_are_named(small, tmp_path):
     checkpoints.make("small", device="cpu", progress=False)
     note = tmp_path / "runs/small.json"

@@ -81,14 +81,14 @@ class GrokkingTransformer(nn.Module):
 
     @torch.no_grad()
     def add(self, a: int, b: int) -> int:
-        """(a + b) mod p as this model sees it: the most likely token after `a b =`.
+        """(a + b) mod p as this model sees it: the most likely residue after `a b =`.
 
         Raises ValueError unless 0 <= a, b < p.
         """
         p = self.config.p
         if not (0 <= a < p and 0 <= b < p):
             raise ValueError(f"a = {a}, b = {b}: this model adds residues 0 to {p - 1} modulo {p}")
-        return int(self.answer_logits(torch.tensor([[a, b]], device=self.W_E.device)).argmax())
+        return int(self.answer_logits(torch.tensor([[a, b]], device=self.W_E.device))[0, :p].argmax())
 
     # ---- the model as one reads it -----------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import sys
 
 BOOK_COMMANDS = {
@@ -30,6 +31,9 @@ def main(argv: list[str] | None = None) -> int:
 
     try:
         return options.run(options)
+    except BrokenPipeError:  # whoever reads, `head` for instance, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except KeyboardInterrupt:
         print("\nInterrupted. The same command continues from the last saved state.", file=sys.stderr)
         return 130

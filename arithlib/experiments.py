@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from arithlib.analysis import progress
-from arithlib.analysis.fourier import coefficient_norms, fourier_basis, key_frequencies, power_spectrum
+from arithlib.analysis.fourier import coefficient_norms, fourier_basis, key_frequencies, power_spectrum, wave_rows
 from arithlib.evaluation import accuracy, answer_grid, cross_entropy
 from arithlib.models.grokking import GrokkingConfig, GrokkingTransformer
 from arithlib.tasks.modular import ModularAddition, merge_mirrored
@@ -148,8 +148,7 @@ class GrokkingExperiment(Experiment):
         if self.frequencies is None:
             return
         p = self.task.p
-        rows = [0] + [row for k in self.frequencies for row in (2 * k - 1, 2 * k)]
-        waves = fourier_basis(p, model.W_E.dtype)[rows].to(model.W_E.device)
+        waves = fourier_basis(p, model.W_E.dtype)[[0, *wave_rows(self.frequencies)]].to(model.W_E.device)
         model.W_E[:p] = waves.T @ (waves @ model.W_E[:p])
 
     @torch.no_grad()

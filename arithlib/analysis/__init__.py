@@ -1,0 +1,1 @@
+"""Looking inside trained models. Everything here computes on the CPU, where loaded checkpoints are."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from arithlib.analysis.fourier import fourier_coefficients, n_frequencies
+from arithlib.analysis.fourier import fourier_coefficients, n_frequencies, wave_rows
 
 
 @dataclass(frozen=True)
@@ -43,10 +43,10 @@ def fit_circle(x: Tensor, frequency: int) -> Circle:
     if x.shape[1] < 2:
         raise ValueError(f"x of shape {tuple(x.shape)}: a plane takes at least two columns")
     centred = x.detach().double() - x.detach().double().mean(0)
-    plane, skew = torch.linalg.qr(fourier_coefficients(centred)[2 * frequency - 1 : 2 * frequency + 1].T)
+    plane, skew = torch.linalg.qr(fourier_coefficients(centred)[wave_rows([frequency])].T)
     plane = plane * skew.diagonal().sign()  # the first axis along the cosine, not against it, on every machine
     points = centred @ plane
-    wave = fourier_coefficients(points)[2 * frequency - 1 : 2 * frequency + 1]
+    wave = fourier_coefficients(points)[wave_rows([frequency])]
     half_axes = torch.linalg.svdvals(wave)
     distance = points.norm(dim=1)
     return Circle(

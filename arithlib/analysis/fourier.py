@@ -4,6 +4,7 @@ Dimensions: P residues (odd), D any other axis. Frequency k = 1..(P - 1)/2 has a
 Rows of the basis: constant, cos 1, sin 1, cos 2, sin 2, ...
 """
 
+from collections.abc import Iterable
 from functools import lru_cache
 
 import torch
@@ -42,6 +43,15 @@ def fourier_basis(p: int, dtype: torch.dtype = torch.float64) -> Tensor:
 def frequencies(p: int) -> Tensor:
     """(F,) the frequencies 1..(p - 1)/2."""
     return torch.arange(1, n_frequencies(p) + 1)
+
+
+def wave_rows(freqs: Iterable[int]) -> list[int]:
+    """Rows of the basis that hold the cosine and the sine of each frequency.
+
+    >>> wave_rows([1, 3])
+    [1, 2, 5, 6]
+    """
+    return [row for k in freqs for row in (2 * k - 1, 2 * k)]
 
 
 def fourier_coefficients(x: Tensor) -> Tensor:
@@ -110,8 +120,7 @@ def _grid_waves(p: int, freqs: list[int], sign: int) -> Tensor:
         raise ValueError(f"frequencies {freqs}: at p = {p} they run from 1 to {n_frequencies(p)}")
     n = torch.arange(p)
     index = (n[:, None] + sign * n) % p
-    rows = [row for k in freqs for row in (2 * k - 1, 2 * k)]
-    return fourier_basis(p)[rows][:, index] / p**0.5
+    return fourier_basis(p)[wave_rows(freqs)][:, index] / p**0.5
 
 
 def project(grid: Tensor, waves: Tensor) -> Tensor:

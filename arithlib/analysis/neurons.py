@@ -6,7 +6,7 @@ Dimensions: P residues, F neurons, D d_model. Grids are indexed (a, b, ...).
 import torch
 from torch import Tensor
 
-from arithlib.analysis.fourier import fourier_2d, fourier_basis, frequencies, project, sum_waves
+from arithlib.analysis.fourier import fourier_2d, fourier_basis, frequencies, project, sum_waves, wave_rows
 
 
 @torch.no_grad()
@@ -45,8 +45,7 @@ def frequency_variance(grid: Tensor) -> Tensor:
 def readout_directions(W_L: Tensor, freqs: list[int]) -> Tensor:
     """(F, P) map from neurons to residues -> (2 m, F): the neuron directions that feed cos w_k c and sin w_k c."""
     p = W_L.shape[1]
-    rows = [row for k in freqs for row in (2 * k - 1, 2 * k)]
-    return (W_L.detach().double() @ fourier_basis(p)[rows].T).T
+    return (W_L.detach().double() @ fourier_basis(p)[wave_rows(freqs)].T).T
 
 
 def keep_directions(mlp_post: Tensor, directions: Tensor) -> Tensor:
@@ -67,7 +66,7 @@ def keep_frequencies(mlp_post: Tensor, freqs: list[int]) -> Tensor:
     own = torch.zeros(p, p, dtype=torch.bool)
     own[0, 0] = True
     for k in freqs:
-        rows = [2 * k - 1, 2 * k]
+        rows = wave_rows([k])
         own[rows, 0] = own[0, rows] = True
         own[rows[0], rows] = own[rows[1], rows] = True
     coefficients = fourier_2d(mlp_post) * own[..., None]
@@ -80,8 +79,7 @@ def without_embedding_frequencies(model, freqs: list[int]):
     p = model.config.p
     if not set(freqs) <= set(frequencies(p).tolist()):
         raise ValueError(f"frequencies {freqs}: at p = {p} they run from 1 to {(p - 1) // 2}")
-    rows = [row for k in freqs for row in (2 * k - 1, 2 * k)]
-    waves = fourier_basis(p, model.W_E.dtype)[rows]
+    waves = fourier_basis(p, model.W_E.dtype)[wave_rows(freqs)]
     ablated = type(model)(model.config)
     ablated.load_state_dict(model.state_dict())
     ablated.W_E[:p] -= waves.T @ (waves @ ablated.W_E[:p])

@@ -22,7 +22,7 @@ def library_names(cells: list[str]) -> list[str]:
     cells: source of code cells, one string each; IPython's `%magic` and `!shell` lines are understood.
 
     >>> library_names(["from arithlib import load", "model = load('grokking')"])
-    ['arithlib.checkpoints.load']
+    ['arithlib.load']
     """
     nodes = [node for cell in cells for statement in statements(cell) for node in ast.walk(statement)]
     imported = {}

@@ -101,9 +101,9 @@ def test_a_request_inside_a_drawing_is_found(site):
 
 def test_a_place_in_a_downloadable_notebook_is_found(site):
     (site / "_sources").mkdir()
-    (site / "_sources/waves.ipynb").write_text('{"path": "/root/arithlib"}')
+    (site / "_sources/waves.ipynb").write_text('{"path": "/home/ada/arithlib"}')
     (problem,) = check_site(site)
-    assert problem.where == "_sources/waves.ipynb" and "/root/arithlib" in problem.what
+    assert problem.where == "_sources/waves.ipynb" and "/home/ada" in problem.what
 
 
 def test_the_place_of_this_very_checkout_is_found(site):

@@ -225,6 +225,17 @@ def _grokking():
                 f"grokking-circles{count}-s{seed}", f"embeddings confined to {count} random circles (chapter 11)",
                 3000, seed, frequencies=tuple(sorted(draw.tolist())),
             )  # fmt: skip
+    for heads in (1, 2):
+        for seed in SEEDS:
+            yield grok(
+                f"grokking-heads{heads}-s{seed}", f"d_model split over {heads} head{'s'[: heads - 1]} (chapter 23)",
+                10_000, seed, model=GrokkingConfig(n_heads=heads, d_head=128 // heads),
+            )  # fmt: skip
+    for seed in SEEDS:
+        yield grok(
+            f"grokking-reluless-s{seed}", "no ReLU: attention is the only product (chapters 23 and 24)", 20_000, seed,
+            model=GrokkingConfig(activation="identity"),
+        )  # fmt: skip
     gpu = dict(scale="gpu", evaluate_every=250)
     for seed in range(32):
         yield grok(f"grokking-gpu-s{seed}", "as published, 40,000 epochs; trains as one stack", 40_000, seed, **gpu)

@@ -111,23 +111,23 @@ def count_crossings(curve: NDArray, touching: complex) -> int:
     curve: (N,) complex corners; the last is joined to the first. All turns of a petal touch at x_a, where the sides
     of a polygon cannot be told apart; crossings nearer to it than 1.5 of the longest sides are left out.
     """
-    start, side = curve, np.roll(curve, -1) - curve
-    gap = start[None, :] - start[:, None]
+    n = len(curve)
+    side = np.roll(curve, -1) - curve
+    near = 1.5 * abs(side).max()
 
     def cross(u, v):
         return (u.conjugate() * v).imag
 
-    across = cross(side[:, None], side[None, :])
-    with np.errstate(divide="ignore", invalid="ignore"):  # parallel sides do not cross
-        along = cross(gap, side[None, :]) / across
-        along_other = cross(gap, side[:, None]) / across
-    meets = (along >= 0) & (along < 1) & (along_other >= 0) & (along_other < 1)
-    index = np.arange(len(curve))
-    between = (index[None, :] - index[:, None]) % len(curve)
-    neighbours = (between <= 1) | (between == len(curve) - 1)
-    first, second = np.nonzero(np.triu(meets & ~neighbours))
-    where = start[first] + along[first, second] * side[first]
-    return int((abs(where - touching) > 1.5 * abs(side).max()).sum())
+    found = 0
+    for i in range(n - 2):
+        others = slice(i + 2, n - (i == 0))  # later sides that do not share a corner with side i
+        gap = curve[others] - curve[i]
+        with np.errstate(divide="ignore", invalid="ignore"):  # parallel sides do not cross
+            along = cross(gap, side[others]) / cross(side[i], side[others])
+            along_other = cross(gap, side[i]) / cross(side[i], side[others])
+        meets = (along >= 0) & (along < 1) & (along_other >= 0) & (along_other < 1)
+        found += int((abs(curve[i] + along[meets] * side[i] - touching) > near).sum())
+    return found
 
 
 def count_lobes(curve: NDArray, centre: complex) -> int:

@@ -233,7 +233,7 @@ def _grokking():
             )  # fmt: skip
     for seed in SEEDS:
         yield grok(
-            f"grokking-reluless-s{seed}", "no ReLU: attention is the only product (chapters 23 and 24)", 20_000, seed,
+            f"grokking-reluless-s{seed}", "no ReLU: attention is the only product (chapters 23 and 24)", 40_000, seed,
             model=GrokkingConfig(activation="identity"),
         )  # fmt: skip
     gpu = dict(scale="gpu", evaluate_every=250)

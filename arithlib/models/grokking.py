@@ -164,6 +164,10 @@ class GrokkingTransformer(nn.Module):
             resid_mid = x[-1] + z.flatten(1) @ self.W_O.flatten(0, 1)
             mlp_post = self.activation(self.normalise(resid_mid) @ self.W_in + self.b_in)
             return self.normalise(resid_mid + mlp_post @ self.W_out + self.b_out) @ self.W_U
+        if self.config.activation == "identity":  # then the MLP is one matrix, and no pair needs its 512 neurons
+            W_read = self.W_U + self.W_in @ (self.W_out @ self.W_U)
+            bias = x[-1] @ W_read + (self.b_in @ self.W_out + self.b_out) @ self.W_U
+            return mixer(pattern, v, self.W_O @ W_read) + bias
         W_read = torch.cat([self.W_in, self.W_U], 1)
         read = mixer(pattern, v, self.W_O @ W_read) + x[-1] @ W_read
         d_mlp = self.config.d_mlp

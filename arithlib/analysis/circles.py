@@ -31,20 +31,28 @@ class Circle:
     variance: float
 
 
-def fit_circle(x: Tensor, frequency: int) -> Circle:
-    """Project the rows of x (P, D) on the plane where `frequency` lives and measure how circular they lie.
+def circle_plane(x: Tensor, frequency: int) -> Tensor:
+    """(P, D) -> (D, 2) orthonormal plane in which the wave of `frequency` moves, its first axis along the cosine.
 
-    The plane is spanned by the D-dimensional cosine and sine coefficients (orthonormalised, which source 004 does
-    not do: skewed axes show a circle as an ellipse).
+    Raises ValueError for a frequency that p residues do not have, or fewer than two columns.
     """
     p = len(x)
     if not 1 <= frequency <= n_frequencies(p):
         raise ValueError(f"frequency {frequency}: at p = {p} frequencies run from 1 to {n_frequencies(p)}")
     if x.shape[1] < 2:
         raise ValueError(f"x of shape {tuple(x.shape)}: a plane takes at least two columns")
+    plane, skew = torch.linalg.qr(fourier_coefficients(x)[wave_rows([frequency])].T)
+    return plane * skew.diagonal().sign()  # the first axis along the cosine, not against it, on every machine
+
+
+def fit_circle(x: Tensor, frequency: int) -> Circle:
+    """Project the rows of x (P, D) on the plane where `frequency` lives and measure how circular they lie.
+
+    The plane is spanned by the D-dimensional cosine and sine coefficients (orthonormalised, which source 004 does
+    not do: skewed axes show a circle as an ellipse).
+    """
     centred = x.detach().double() - x.detach().double().mean(0)
-    plane, skew = torch.linalg.qr(fourier_coefficients(centred)[wave_rows([frequency])].T)
-    plane = plane * skew.diagonal().sign()  # the first axis along the cosine, not against it, on every machine
+    plane = circle_plane(centred, frequency)
     points = centred @ plane
     wave = fourier_coefficients(points)[wave_rows([frequency])]
     half_axes = torch.linalg.svdvals(wave)

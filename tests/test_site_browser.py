@@ -1,81 +1,24 @@
 """Every page of the built book, opened in headless Chromium with every other host unreachable."""
 
-import os
 import re
-import shutil
-import threading
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from browsing import DESK, PHONE, serving
 
 pytestmark = [pytest.mark.browser, pytest.mark.built]
 
-SITE = Path(__file__).resolve().parent.parent / "book" / "_build" / "html"
+ROOT = Path(__file__).resolve().parent.parent
+SITE = ROOT / "book" / "_build" / "html"
 PAGES = sorted(path.relative_to(SITE).as_posix() for path in SITE.rglob("*.html") if "_static" not in path.parts)
 CHAPTERS = [name for name in PAGES if name.startswith("notebooks/")]
-QUIET = """--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking
---disable-component-update --disable-sync""".split()
-# As without a network: no name can be looked up. (Intercepting requests instead would switch off the cache.)
-QUIET.append("--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1")
-PHONE, DESK = {"width": 360, "height": 740}, {"width": 1280, "height": 900}
-
-
-class Quiet(SimpleHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, *_):
-        pass
+EXPLORERS = [name for name in CHAPTERS if "<petal-explorer" in (SITE / name).read_text("utf8")]
 
 
 @pytest.fixture(scope="module")
 def address():
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=SITE)) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if found is None:
-        message = "no chromium, chromium-browser or google-chrome on the PATH; install one to test the pages"
-        pytest.fail(message) if os.environ.get("CI") == "true" else pytest.skip(message)
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=QUIET)
-        yield browser
-        browser.close()
-
-
-@pytest.fixture(scope="module")
-def context(chromium, address):
-    context = chromium.new_context(viewport=PHONE, color_scheme="light", base_url=address)
-    yield context
-    context.close()
-
-
-@pytest.fixture
-def page(context, address):
-    """A phone-sized page; `page.faults` collects what went wrong while it loaded."""
-    page = context.new_page()
-    page.faults = faults = []
-
-    def note_other_hosts(request):
-        if not request.url.startswith((address, "data:")):
-            faults.append(f"asked for {request.url}")
-
-    page.on("request", note_other_hosts)
-    page.on("console", lambda message: message.type == "error" and faults.append(f"console: {message.text}"))
-    page.on("pageerror", lambda error: faults.append(f"error: {error}"))
-    page.on("requestfailed", lambda request: faults.append(f"failed: {request.url}"))
-    page.on("response", lambda answer: answer.status >= 400 and faults.append(f"{answer.status}: {answer.url}"))
-    yield page
-    page.evaluate("localStorage.clear()")
-    page.close()
+    with serving(SITE) as address:
+        yield address
 
 
 def test_the_book_has_been_built():
@@ -173,8 +116,7 @@ def test_the_switch_changes_between_light_and_dark(page):
 
 def test_the_search_finds_a_word(page):
     page.goto("search.html?q=grokking")
-    page.wait_for_selector("#search-results li")
-    assert page.locator("#search-results a[href*='10_grokking']").count()
+    page.wait_for_selector("#search-results a[href*='10_grokking']")  # results come one by one
     assert page.faults == []
 
 
@@ -205,3 +147,19 @@ def test_a_solution_opens_from_the_keyboard(page):
     assert "toggle-hidden" in folded.get_attribute("class")
     page.keyboard.press("Enter")
     assert "toggle-hidden" not in folded.get_attribute("class")
+
+
+def test_the_petal_chapter_shows_the_explorer():
+    assert (
+        "notebooks/21_petal_geometry.html" in EXPLORERS or not (ROOT / "notebooks/21_petal_geometry.ipynb").exists()
+    )
+
+
+@pytest.mark.parametrize("name", EXPLORERS)
+def test_the_petal_explorer_works_on_its_page(page, name):
+    page.set_viewport_size(DESK)
+    page.goto(name)
+    page.get_by_role("button", name="4, 32").first.click()
+    page.get_by_role("slider", name="Attention frequency").first.press("ArrowLeft")
+    assert "Attention to embedding frequency 31:4" in page.locator("petal-explorer [role=status]").first.inner_text()
+    assert page.faults == []

@@ -1,0 +1,53 @@
+"""A headless Chromium for the browser tests. A test module that uses `page` defines the fixture `address`."""
+
+import os
+import shutil
+
+import pytest
+from browsing import PHONE
+
+QUIET = """--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking
+--disable-component-update --disable-sync""".split()
+# As without a network: no name can be looked up. (Intercepting requests instead would switch off the cache.)
+QUIET.append("--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1")
+
+
+@pytest.fixture(scope="module")  # not longer: playwright keeps an event loop, and other tests run their own
+def chromium():
+    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if found is None:
+        message = "no chromium, chromium-browser or google-chrome on the PATH; install one to test the pages"
+        pytest.fail(message) if os.environ.get("CI") == "true" else pytest.skip(message)
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=found, args=QUIET)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def context(chromium, address):
+    context = chromium.new_context(viewport=PHONE, color_scheme="light", base_url=address)
+    yield context
+    context.close()
+
+
+@pytest.fixture
+def page(context, address):
+    """A phone-sized page; `page.faults` collects what went wrong while it loaded."""
+    page = context.new_page()
+    page.faults = faults = []
+
+    def note_other_hosts(request):
+        if not request.url.startswith((address, "data:")):
+            faults.append(f"asked for {request.url}")
+
+    page.on("request", note_other_hosts)
+    page.on("console", lambda message: message.type == "error" and faults.append(f"console: {message.text}"))
+    page.on("pageerror", lambda error: faults.append(f"error: {error}"))
+    page.on("requestfailed", lambda request: faults.append(f"failed: {request.url}"))
+    page.on("response", lambda answer: answer.status >= 400 and faults.append(f"{answer.status}: {answer.url}"))
+    yield page
+    page.evaluate("localStorage.clear()")
+    page.close()

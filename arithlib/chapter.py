@@ -497,13 +497,6 @@ def glue(name: str, value, fmt: str = ".3g") -> None:
         value = value.item()
     text = value if isinstance(value, str) else format(value, fmt)
     _remember("glued", name, text)
-    myst_nb.glue(name, _Text(text), display=False)
-
-
-class _Text(str):
-    """A string that shows itself without quotation marks."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return str(self)
+    # A str shows itself in quotation marks, and the page evaluates what it is shown: '4,500' comes out as it went in,
+    # 4,500 as a pair and 0.10 without its zero.
+    myst_nb.glue(name, text, display=False)

@@ -6,10 +6,12 @@ import os
 import IPython.display
 import matplotlib.pyplot as plt
 import myst_nb
+import myst_nb.ext.glue
 import numpy as np
 import pytest
 import torch
 import yaml
+from myst_nb.core.variables import format_plain_text
 
 from arithlib import chapter, style
 from arithlib.chapter import ChapterError, claim, figure, glue, provenance, published, verdicts
@@ -314,13 +316,21 @@ def test_published_values_come_from_the_claims_file():
 
 @pytest.mark.parametrize(
     ("value", "fmt", "text"),
-    [(np.float64(1.23456), ".3g", "1.23"), (torch.tensor(4120), ",", "4,120"), ("twilight", ".3g", "twilight")],
+    [
+        (np.float64(1.23456), ".3g", "1.23"),
+        (torch.tensor(4120), ",", "4,120"),
+        (0.1, ".2f", "0.10"),
+        (1e-7, ".0e", "1e-07"),
+        ("twilight", ".3g", "twilight"),
+        ("1, 2 and it's 3", ".3g", "1, 2 and it's 3"),
+    ],
 )
-def test_glued_values_read_as_plain_text(monkeypatch, value, fmt, text):
+def test_glued_values_reach_the_page_as_they_were_written(monkeypatch, value, fmt, text):
     glued = {}
-    monkeypatch.setattr(myst_nb, "glue", lambda name, value, display: glued.update({name: repr(value)}))
+    monkeypatch.setattr(myst_nb.ext.glue, "ipy_display", lambda data, **_: glued.update(data))
     glue("epochs", value, fmt)
-    assert glued == {"epochs": text}
+    (shown,) = glued.values()
+    assert format_plain_text(shown, "s") == text
 
 
 def test_a_glued_name_may_not_change_its_value(monkeypatch):

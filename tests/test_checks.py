@@ -4,7 +4,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from nbformat.v4 import new_code_cell, new_notebook, new_output
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from arithlib.publishing import checks
 from arithlib.publishing.checks import check_repository, check_site
@@ -94,6 +94,36 @@ def test_a_request_inside_a_style_sheet_or_script_is_found(site, name, content):
     assert problem.where == f"_static/{name}" and "from another host" in problem.what
 
 
+def glued(site, shown, prose="It took {glue:text}`epochs`.", recorded="'4,500'"):
+    """A chapter whose notebook glued `recorded` as epochs, and whose page shows `shown`."""
+    data, note = {"application/papermill.record/text/plain": recorded}, {"scrapbook": {"name": "epochs"}}
+    output = new_output("display_data", data=data, metadata=note)
+    cells = [new_code_cell("glue(...)", outputs=[output]), new_markdown_cell(prose)]
+    (site / "_sources").mkdir()
+    nbformat.write(new_notebook(cells=cells), site / "_sources/waves.ipynb")
+    write(site, body="".join(f'<span class="pasted-text">{text}</span>' for text in shown))
+    return [problem.what for problem in check_site(site)]
+
+
+def test_a_number_in_prose_that_reads_as_it_was_written_is_no_problem(site):
+    assert glued(site, ["4,500"]) == []
+
+
+@pytest.mark.parametrize(
+    ("shown", "changes", "complaint"),
+    [
+        (["(4, 500)"], {}, "shows '(4, 500)' for the glued text 'epochs', which is '4,500'"),
+        (["(4, 500)"], {"recorded": "4,500"}, "shows '(4, 500)' for the glued text 'epochs', which is '4,500'"),
+        (["0.1"], {"recorded": "0.10"}, "which is '0.10'"),
+        ([], {}, "shows 0 glued texts where the notebook has 1"),
+        (["4,500"], {"prose": "{glue:text}`steps`"}, "the glued text 'steps', which is None"),
+    ],
+)
+def test_a_number_garbled_on_its_way_into_prose_is_found(site, shown, changes, complaint):
+    (problem,) = glued(site, shown, **changes)
+    assert complaint in problem
+
+
 def test_a_request_inside_a_drawing_is_found(site):
     (site / "_images/wave.svg").write_text('<svg><image href="https://example.org/p.png"/></svg>')
     assert "from another host" in check_site(site)[0].what
@@ -101,7 +131,7 @@ def test_a_request_inside_a_drawing_is_found(site):
 
 def test_a_place_in_a_downloadable_notebook_is_found(site):
     (site / "_sources").mkdir()
-    (site / "_sources/waves.ipynb").write_text('{"path": "/home/ada/arithlib"}')
+    (site / "_sources/waves.ipynb").write_text('{"cells": [], "path": "/home/ada/arithlib"}')
     (problem,) = check_site(site)
     assert problem.where == "_sources/waves.ipynb" and "/home/ada" in problem.what
 

@@ -43,6 +43,10 @@ def test_a_figure_is_numbered_captioned_described_and_referred_to(site):
     assert page.find("a", href=f"#{KEY}", class_="reference").get_text() == "Fig. 1"
 
 
+def test_a_number_in_prose_reads_as_the_notebook_wrote_it(site):
+    assert [span.get_text() for span in soup(site, "notebooks/10_waves.html").select(".pasted-text")] == ["4,500"]
+
+
 def test_data_and_drawing_of_a_figure_are_one_click_away(site):
     links = soup(site, "notebooks/10_waves.html").find("figure").select("a.download")
     for link, suffix in zip(links, (".json", ".svg"), strict=True):

@@ -20,6 +20,12 @@ def figure_output(svg: str, key: str = KEY) -> nbformat.NotebookNode:
     return new_output("display_data", data=data, metadata={"arithlib": note})
 
 
+def glue_output(name: str, text: str) -> nbformat.NotebookNode:
+    prefix = "application/papermill.record/"
+    note = {"scrapbook": {"name": name, "mime_prefix": prefix}}
+    return new_output("display_data", data={f"{prefix}text/plain": text}, metadata=note)
+
+
 def draw(folder: Path) -> str:
     """Record the wave in `folder` as `figure(...)` would; returns its SVG."""
     x = np.linspace(0, 2 * np.pi, 20)
@@ -65,7 +71,7 @@ def make_tiny_book(root: Path) -> Path:
     chapter = [
         new_markdown_cell(
             "# Waves\n\nA wave $y = \\sin x$, and again\n\n$$\\oint e^{i\\theta}\\,d\\theta = 0.$$\n\n"
-            "See {numref}`tiny-wave`."
+            "See {numref}`tiny-wave`, of {glue:text}`steps` steps."
         ),
         new_code_cell("retrain = False", execution_count=1, metadata={"tags": ["parameters"]}),
         new_code_cell("retrain = True", execution_count=2, metadata={"tags": ["injected-parameters"]}),
@@ -86,6 +92,7 @@ def make_tiny_book(root: Path) -> Path:
             ],
         ),
         new_code_cell("figure(...)", execution_count=5, outputs=[figure_output(svg)]),
+        new_code_cell("glue(...)", execution_count=6, outputs=[glue_output("steps", "'4,500'")]),
         new_markdown_cell(
             "```{exercise}\n:label: flip\nFlip the wave.\n```\n\n"
             "```{solution} flip\n:class: dropdown\nUse $-\\sin x$.\n```"

@@ -76,6 +76,8 @@ EVERY_PAGE = {
     "searchindex.js",
 }
 
+GLUED = re.compile(r"{glue:text}`([^`]+)`")
+
 # Where a user's files lie, on any system.
 PLACE = re.compile(r"/(?:home|Users)/[\w.-]+|/(?:root|tmp)/\w+|[A-Za-z]:\\+Users\\+\w+")
 PUBLISHED_TEXT = {".html", ".md", ".ipynb", ".svg", ".json", ".csv", ".txt", ".yml", ".yaml"}
@@ -141,7 +143,7 @@ def check_site(html: Path) -> list[Problem]:
     problems = [
         problem
         for page in pages.values()
-        for check in (_requests, _alternatives, _errors, _weight)
+        for check in (_requests, _alternatives, _errors, _weight, _glued)
         for problem in check(page)
     ]
     problems += [problem for page in pages.values() for problem in _links(page, pages)]
@@ -187,6 +189,37 @@ def _errors(page: Page) -> Iterator[Problem]:
         yield Problem(
             page.name, f"shows the traceback of a failed cell: {output.get_text().strip().splitlines()[-1]}"
         )
+
+
+def _glued(page: Page) -> Iterator[Problem]:
+    """Every number in the text of a chapter stands there as its notebook wrote it, character for character."""
+    source = (page.site / "_sources" / page.name).with_suffix(".ipynb")
+    if not source.is_file():
+        return
+    cells = json.loads(source.read_text("utf8"))["cells"]
+    written = {name: text for cell in cells for name, text in _glued_texts(cell)}
+    # In the order of the page: in prose and in the captions of figures.
+    prose = [
+        "".join(cell["source"])
+        if cell["cell_type"] == "markdown"
+        else cell["metadata"].get("mystnb", {}).get("figure", {}).get("caption", "")
+        for cell in cells
+    ]
+    names = GLUED.findall("\n".join(prose))
+    shown = [span.get_text() for span in page.soup.select("span.pasted-text")]
+    if len(names) != len(shown):
+        yield Problem(page.name, f"shows {len(shown)} glued texts where the notebook has {len(names)}")
+    for name, text in zip(names, shown, strict=False):
+        if text != written.get(name):
+            yield Problem(page.name, f"shows {text!r} for the glued text {name!r}, which is {written.get(name)!r}")
+
+
+def _glued_texts(cell: dict) -> Iterator[tuple[str, str]]:
+    for output in cell.get("outputs", []):
+        if name := output.get("metadata", {}).get("scrapbook", {}).get("name"):
+            recorded = "".join(next(text for kind, text in output["data"].items() if kind.endswith("text/plain")))
+            quoted = re.fullmatch(r"(['\"]).*\1", recorded, re.DOTALL)
+            yield name, ast.literal_eval(recorded) if quoted else recorded
 
 
 def _weight(page: Page) -> Iterator[Problem]:

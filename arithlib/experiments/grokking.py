@@ -1,73 +1,18 @@
-"""The registry: every training run of the book is one frozen dataclass with a name.
+"""Experiments on modular addition (part 1 and 2): the networks that grok."""
 
-`python -m arithlib list` prints it; `python -m arithlib train NAME` runs one. What a run computes is fixed by the
-fields that enter its hash, so that a checkpoint can prove which experiment it came from.
-"""
-
-import dataclasses
-import difflib
-import fnmatch
-import hashlib
-import json
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from arithlib.analysis import progress
 from arithlib.analysis.fourier import coefficient_norms, fourier_basis, key_frequencies, power_spectrum, wave_rows
 from arithlib.evaluation import accuracy, answer_grid, cross_entropy
+from arithlib.experiments.base import Experiment
 from arithlib.models.grokking import GrokkingConfig, GrokkingTransformer
 from arithlib.tasks.modular import ModularAddition, merge_mirrored
-from arithlib.training import AdamW, Run
-
-
-@dataclass(frozen=True, kw_only=True)
-class Experiment:
-    """One training run.
-
-    name: how it is asked for. about: one sentence on what it is for. scale: "cpu" (minutes on two cores) or "gpu".
-    steps, evaluate_every, snapshot_steps: length of the run and when it is measured and photographed.
-    model_seed: initialisation; the task has its own data seed.
-    """
-
-    name: str
-    about: str
-    steps: int
-    evaluate_every: int
-    snapshot_steps: tuple[int, ...] = ()
-    model_seed: int = 0
-    optimizer: AdamW = AdamW()
-    scale: str = "cpu"
-
-    version: ClassVar[int] = 1  # raise when the meaning of a field changes: older checkpoints become stale
-    not_hashed: ClassVar[tuple[str, ...]] = ("name", "about", "scale")
-
-    def settings(self) -> dict:
-        """Everything that decides the outcome, as plain JSON values."""
-        fields = {k: v for k, v in dataclasses.asdict(self).items() if k not in self.not_hashed}
-        return json.loads(json.dumps({"kind": type(self).__name__, "version": self.version} | fields))
-
-    def hash(self) -> str:
-        """Sixteen hexadecimal digits that change with any setting."""
-        return hashlib.sha256(json.dumps(self.settings(), sort_keys=True).encode()).hexdigest()[:16]
-
-    def build(self) -> nn.Module:
-        """The untrained model."""
-        raise TypeError(f"{type(self).__name__} does not say how to build its model")
-
-    def objective(self, model: nn.Module, device: torch.device):
-        """What `training.train` minimises and measures."""
-        raise TypeError(f"{type(self).__name__} does not say what it trains on")
-
-    def after_step(self, model: nn.Module) -> None:
-        """Applied after each update, for constrained parameters."""
-
-    def finish(self, model: nn.Module, run: Run) -> dict[str, np.ndarray]:
-        """Further history that only the finished run can give, from its snapshots."""
-        return {}
+from arithlib.training import AdamW
 
 
 class ModularObjective:
@@ -172,13 +117,13 @@ class GrokkingExperiment(Experiment):
         return {name: np.array(values) for name, values in measured.items()}
 
 
-# ---- the registry ------------------------------------------------------------------------------------------------
-
 PROGRESS_STEPS = tuple(range(0, 6000, 50)) + tuple(range(6000, 20001, 500))
 SEEDS = range(5)
 
 
-def _grokking():
+def presets():
+    """Every grokking experiment of the book, in the order in which `arithlib list` prints them."""
+
     def grok(name, about, steps, seed=0, fraction=0.3, weight_decay=1.0, evaluate_every=50, **more):
         return GrokkingExperiment(
             name=name,
@@ -251,28 +196,3 @@ def _grokking():
                 f"grokking-gpu-fraction{percent}-s{seed}", f"{percent} % of the pairs train, 40,000 epochs", 40_000,
                 seed, fraction=percent / 100, **gpu,
             )  # fmt: skip
-
-
-EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in _grokking()}
-
-
-class UnknownExperiment(KeyError):
-    """No experiment of that name."""
-
-    def __str__(self):
-        return self.args[0]
-
-
-def get(name: str) -> Experiment:
-    """The experiment of that name; the error names the nearest ones."""
-    if name in EXPERIMENTS:
-        return EXPERIMENTS[name]
-    near = difflib.get_close_matches(name, EXPERIMENTS, n=3, cutoff=0.4)
-    hint = f"Did you mean {' or '.join(near)}? " if near else ""
-    raise UnknownExperiment(f"no experiment is called {name!r}. {hint}`python -m arithlib list` shows all.")
-
-
-def match(pattern: str) -> list[Experiment]:
-    """Experiments whose name fits a shell pattern, in registry order; an error if none does."""
-    found = [e for e in EXPERIMENTS.values() if fnmatch.fnmatchcase(e.name, pattern)]
-    return found or [get(pattern)]

@@ -76,7 +76,7 @@ def _remember(kind: str, name: str, content) -> None:
 def _write(path: Path, content) -> None:
     """Atomically, bytes as they are and anything else as readable JSON. Raises FileProblem."""
     if not isinstance(content, bytes):
-        content = (json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode()
+        content = (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode()
     write_atomic(path, content)
 
 
@@ -329,7 +329,8 @@ class Verdict:
 
     def ours(self) -> str:
         """The measurement, its spread and its scale in words."""
-        words = f"{self.measurement.text()} ({self.measurement.spread()}; {self.scale})"
+        beside = filter(None, (self.measurement.spread(self.claim), f"{self.scale} preset"))
+        words = f"{self.measurement.text(self.claim)} ({'; '.join(beside)})"
         return f"{words}. {self.note}" if self.note else words
 
     def sentence(self) -> str:
@@ -374,7 +375,8 @@ def claim(
 ) -> Verdict:
     """Record what was measured for a claim and return the verdict of its rule in claims.yaml.
 
-    measured: a number or bool; a list, one entry a seed; or a mapping of named numbers and lists.
+    measured: a number or bool; a list, one entry a seed; or a mapping of named numbers and lists, shown in its order
+    under the `labels` of claims.yaml. If a list has an entry for anything but a seed, `per` says so there.
     scale: "cpu" or "gpu", the preset measured. note: a remark for the reader, shown beside the numbers.
     figure: key of a figure recorded before, in which the measurement can be seen.
 
@@ -389,8 +391,9 @@ def claim(
         raise ChapterError(f"claim {id}: no figure {figure!r} was recorded yet; call figure({figure!r}, ...) first")
     measurement = Measurement.of(measured, unit)
     result = Verdict(found, measurement, _claims.verdict(found, measurement), scale, note)
-    numbers = dict.fromkeys(("n", "mean", "sd", "min", "max")) | measurement.statistics()
+    numbers = dict.fromkeys(("mean", "sd", "min", "max")) | measurement.statistics()
     record = numbers | {
+        "n": measurement.n(found),
         "figure": figure,
         "id": id,
         "measured": measurement.measured,
@@ -408,9 +411,13 @@ def claim(
 
 @dataclass(frozen=True)
 class VerdictTable:
-    """Claims of a chapter, in order, each row an anchor that the scoreboard links to."""
+    """Claims of a chapter, in order, each row an anchor that the scoreboard links to.
+
+    In the book a row links back to its card there, which says how it is decided; by hand there is no such page.
+    """
 
     rows: tuple[Verdict, ...]
+    in_book: bool = False
 
     def __repr__(self) -> str:
         return "\n".join(map(str, self.rows))
@@ -426,9 +433,11 @@ class VerdictTable:
     def _repr_html_(self) -> str:
         # Cells that stand side by side on a screen and below one another on a phone, with or without a style sheet.
         row_style = "display:flex;flex-wrap:wrap;gap:0.2em 1.2em;margin:0;padding:0.6em 0;border-top:1px solid #8888"
+        how = '<br><a href="../book/scoreboard.html#{}">how it is decided</a>' if self.in_book else ""
         rows = "".join(
             f'<li id="{anchor(row.claim.id)}" style="{row_style}">'
-            f'<div style="flex:0 0 11em">{badge(row.verdict)}<br><strong>{row.claim.id}</strong></div>'
+            f'<div style="flex:0 0 11em">{badge(row.verdict)}<br><strong>{row.claim.id}</strong>'
+            f"{how.format(anchor(row.claim.id))}</div>"
             f'<div style="flex:3 1 14em">{html.escape(row.claim.statement)}</div>'
             f'<div style="flex:3 1 14em">Published: {html.escape(row.claim.published or "no number")}.<br>'
             f"Ours: {html.escape(row.ours())}</div></li>"
@@ -442,7 +451,7 @@ def verdicts(*ids: str) -> VerdictTable:
     seen = _recorded.get(records_folder(), {})
     if missing := [id for id in ids if ("verdict", id) not in seen]:
         raise ChapterError(f"verdicts: {', '.join(missing)} not measured in this run; call claim(...) first")
-    return VerdictTable(tuple(seen["verdict", id] for id in ids))
+    return VerdictTable(tuple(seen["verdict", id] for id in ids), in_book="ARITHLIB_RECORDS" in os.environ)
 
 
 # --- where the weights come from ---

@@ -4,14 +4,22 @@
 here (never handed to `eval`); it decides the verdict of a measurement. Nobody types a verdict::
 
     rule:
+      because: One run, read from a plot, is good to a factor of 2.
       reproduced: "0.5 * value <= median <= 2 * value"
       partly: "median <= 4 * value"
       otherwise: not reproduced
 
 Names a rule may use: `value` (the published number, or the names of a published mapping); of a measured
-number or list `values`, `n`, `mean`, `sd`, `median`, `min`, `max`; of a measured mapping `n`, its own names, and
+number or list `values`, `n`, `mean`, `sd`, `median`, `min`, `max`; of a measured mapping its own names, and
 for a list in it called `x` also `x_n`, `x_mean`, `x_sd`, `x_median`, `x_min`, `x_max`. An `sd` needs two values.
 Functions: abs, min, max, all, any, len.
+
+How a reader sees the numbers stands there too::
+
+    labels:                                # of a single measured number or list: one text
+      key_count: "{} key frequencies"      # {} is the number; without it the number follows the text
+      carries_seen: null                   # read by the rule, not shown
+    per: seed                              # what a list has an entry for; by name where that differs
 """
 
 import ast
@@ -20,6 +28,7 @@ import json
 import math
 import operator
 import statistics
+import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -31,6 +40,7 @@ REPRODUCED, PARTLY, NOT_REPRODUCED, REFUTED, NOT_ATTEMPTED = VERDICTS = (
     "refuted",
     "not attempted",
 )
+BECAUSE = "because"  # the key of a rule under which it says why its thresholds are what they are
 STATISTICS = ("n", "mean", "sd", "median", "min", "max")
 INTERACTIVE = "interactive"  # the folder of records made by hand, outside any notebook run of the book
 
@@ -54,6 +64,8 @@ class Claim:
     statement: str
     test: str
     tier: str
+    labels: str | Mapping[str, str | None] | None = None  # how a reader sees what is measured
+    per: str | Mapping[str, str] | None = None  # a noun in the singular: what a list has an entry for
     section: str | None = None
     published: str | None = None  # text shown to the reader; None if the source gives none
     value: Number | Mapping[str, Number] | None = None  # what `published` means to a rule
@@ -73,12 +85,21 @@ class Claim:
                 raise ClaimError(
                     f"claim {self.id}: value must be a number or names of numbers, found {name}: {number!r}"
                 )
+        for key in ("labels", "per"):
+            texts = getattr(self, key)
+            texts = list(texts.values()) if isinstance(texts, Mapping) else [texts]
+            if not all(isinstance(text, str | None) for text in texts):
+                raise ClaimError(
+                    f"claim {self.id}: {key} must be a text or names of texts (quote them), found {texts}"
+                )
         if self.rule is not None:
             self._check_rule()
 
     def _check_rule(self) -> None:
-        if unknown := set(self.rule) - {REPRODUCED, PARTLY, "otherwise"}:
-            raise ClaimError(f"claim {self.id}: a rule has reproduced, partly, otherwise, not {sorted(unknown)}")
+        if unknown := set(self.rule) - {BECAUSE, REPRODUCED, PARTLY, "otherwise"}:
+            raise ClaimError(
+                f"claim {self.id}: a rule has because, reproduced, partly, otherwise, not {sorted(unknown)}"
+            )
         if REPRODUCED not in self.rule or self.rule.get("otherwise") not in (NOT_REPRODUCED, REFUTED):
             raise ClaimError(
                 f"claim {self.id}: a rule needs 'reproduced', and 'otherwise': {NOT_REPRODUCED} or {REFUTED}"
@@ -93,11 +114,25 @@ class Claim:
         """The rule's expressions by the verdict they give, in the order in which they are tried."""
         return {verdict: str(self.rule[verdict]) for verdict in (REPRODUCED, PARTLY) if verdict in self.rule}
 
+    def label(self, name: str) -> str | None:
+        """What a reader sees for a named measurement, with {} for its number; None for one that is not shown."""
+        labels = self.labels if isinstance(self.labels, Mapping) else {}
+        return _template(labels.get(name, name.replace("_", " ")))
+
+    def noun(self, name: str | None = None) -> str:
+        """What the measured list called `name`, or the only one, has an entry for; "value" where nothing is said."""
+        per = self.per.get(name) if isinstance(self.per, Mapping) else self.per
+        return per or "value"
+
     def published_names(self) -> dict[str, Number]:
         """The published numbers under the names a rule calls them by."""
         if self.value is None:
             return {}
         return dict(self.value) if isinstance(self.value, Mapping) else {"value": self.value}
+
+
+def _template(label: str | None) -> str | None:
+    return label if label is None or "{}" in label else f"{label}: {{}}"
 
 
 def repo_root() -> Path:
@@ -187,33 +222,71 @@ class Measurement:
         return cls(_plain(measured, "measured"), unit)
 
     def statistics(self) -> dict[str, Number]:
-        """`summary` of a number or list; of a mapping only n, the length of its longest list."""
-        if isinstance(self.measured, Mapping):
-            return {"n": max((len(v) for v in self.measured.values() if isinstance(v, list)), default=1)}
-        return summary(_as_list(self.measured))
+        """`summary` of a number or list; nothing of a mapping, whose lists may count different things."""
+        return {} if isinstance(self.measured, Mapping) else summary(_as_list(self.measured))
 
     def names(self) -> dict[str, Value]:
         """Everything a rule can call by name, beside what was published."""
         if not isinstance(self.measured, Mapping):
             return {"values": _as_list(self.measured)} | self.statistics()
-        result = self.statistics() | dict(self.measured)
+        result = dict(self.measured)
         for name, value in self.measured.items():
             if isinstance(value, list):
                 result |= {f"{name}_{key}": number for key, number in summary(value).items()}
         return result
 
-    def text(self) -> str:
-        """For the reader: "4,120 epochs", "4,120 ± 310 epochs", "accuracy 1, loss 0.02 ± 0.01"."""
-        if isinstance(self.measured, Mapping):
-            return ", ".join(f"{name.replace('_', ' ')} {_text(value)}" for name, value in self.measured.items())
-        return _text(self.measured) + (f" {self.unit}" if self.unit else "")
+    def shown(self, claim: Claim) -> dict[str, Value]:
+        """The named measurements that a reader sees, in the order in which they were measured."""
+        return {name: value for name, value in self.measured.items() if claim.label(name) is not None}
 
-    def spread(self) -> str:
-        """For the reader, beside `text`: "n = 5, 3,800 to 4,500"; "n = 1" for a single number."""
-        numbers = self.statistics()
+    def n(self, claim: Claim) -> int | dict[str, int]:
+        """How many values were measured: one number if that is the same for all that is shown, else by name."""
+        if not isinstance(self.measured, Mapping):
+            return len(_as_list(self.measured))
+        counts = {name: len(_as_list(value)) for name, value in self.shown(claim).items()}
+        return counts if len(set(counts.values())) > 1 else max(counts.values(), default=1)
+
+    def text(self, claim: Claim) -> str:
+        """For the reader: "4,120 ± 310 epochs", "accuracy: 1 (n = 1 seed); loss: 0.02 ± 0.01 (n = 5 seeds)"."""
+        if not isinstance(self.measured, Mapping):
+            label = _template(claim.labels) if isinstance(claim.labels, str) else f"{{}} {self.unit or ''}".rstrip()
+            return label.replace("{}", _text(self.measured, claim.noun()))
+        common, parts = self._common(claim), []
+        for name, value in self.shown(claim).items():
+            part = claim.label(name).replace("{}", _text(value, claim.noun(name)))
+            own_count = isinstance(value, list) and not common
+            parts.append(f"{part} ({_counted(value, claim.noun(name))})" if own_count else part)
+        return "; ".join(parts)
+
+    def spread(self, claim: Claim) -> str:
+        """For the reader, beside `text`: "n = 5 seeds, 3,800 to 4,500".
+
+        Empty for a number that was measured once, and where `text` says for each list what it counts.
+        """
+        if isinstance(self.measured, Mapping):
+            return self._common(claim)
+        if not isinstance(self.measured, list):
+            return ""
+        numbers, count = self.statistics(), _counted(self.measured, claim.noun())
         if "sd" not in numbers or isinstance(numbers["min"], bool):
-            return f"n = {numbers['n']}"
-        return f"n = {numbers['n']}, {show(numbers['min'])} to {show(numbers['max'])}"
+            return count
+        return f"{count}, {show(numbers['min'])} to {show(numbers['max'])}"
+
+    def _common(self, claim: Claim) -> str:
+        """The count that holds for every named measurement, as "n = 5 seeds"; empty if there is no such one."""
+        counts = {
+            _counted(value, claim.noun(name)) if isinstance(value, list) else ""
+            for name, value in self.shown(claim).items()
+        }
+        return counts.pop() if len(counts) == 1 else ""
+
+
+def _counted(values: list, noun: str) -> str:
+    """What a list counts: "n = 5 seeds", "n = 1 key frequency", "n = 9 pairs of frequencies"."""
+    first, of, rest = noun.partition(" of ")
+    if len(values) != 1:
+        first = f"{first[:-1]}ies" if first.endswith("y") else f"{first}s"
+    return f"n = {len(values)} {first}{of}{rest}"
 
 
 def _as_list(value: Value) -> list[Number]:
@@ -245,11 +318,13 @@ def show(number: Number) -> str:
     return f"{number:.3g}".replace("-", "−")
 
 
-def _text(value: Value) -> str:
+def _text(value: Value, noun: str) -> str:
     if not isinstance(value, list):
         return show(value)
     if all(isinstance(item, bool) for item in value):
         return f"yes in {sum(value)} of {len(value)}"
+    if len(value) <= 3 and noun not in ("seed", "value"):  # the mean of two variants says less than the two
+        return ", ".join(map(show, value))
     numbers = summary(value)
     return show(numbers["mean"]) + (f" ± {show(numbers['sd'])}" if "sd" in numbers else "")
 
@@ -424,9 +499,9 @@ def _row(claim: Claim, record: dict | None) -> dict:
             f"its rule now says {now!r}; run the notebook again (make book)"
         )
     return row | {
-        "measured": measurement.text(),
-        "n": record["n"],
-        "spread": measurement.spread(),
+        "measured": measurement.text(claim),
+        "n": measurement.n(claim),
+        "spread": measurement.spread(claim),
         "verdict": now,
         "scale": record["scale"],
         "notebook": record["notebook"],
@@ -445,15 +520,17 @@ def tally(rows: list[dict]) -> dict[str, dict[str, int]]:
 
 
 def score_table(rows: list[dict]) -> str:
-    """The scoreboard for a terminal: the counts of each source, then a line for each measured claim."""
-    heads = ("source", *VERDICTS)
-    lines = [heads, *((source, *map(str, counts.values())) for source, counts in tally(rows).items())]
-    measured = [row for row in rows if row["verdict"] != NOT_ATTEMPTED]
-    keys = ("id", "verdict", "published", "measured", "spread", "scale", "notebook")
-    details = [keys, *(tuple(str(row[key] or "-") for key in keys) for row in measured)]
-    return "\n\n".join(_columns(table) for table in (lines, details) if len(table) > 1)
-
-
-def _columns(lines: list[tuple[str, ...]]) -> str:
+    """The scoreboard for a terminal: the counts of each source, then each measured claim in a few short lines."""
+    lines = [("source", *VERDICTS), *((source, *map(str, counts.values())) for source, counts in tally(rows).items())]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
+    counts = "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
+    return "\n\n".join([counts, *(_score_lines(row) for row in rows if row["verdict"] != NOT_ATTEMPTED)])
+
+
+def _score_lines(row: dict) -> str:
+    ours = f"{row['measured']} ({row['spread']})" if row["spread"] else row["measured"]
+    head = f"{row['id']}  {row['verdict']}  ({row['notebook']}, {row['scale']} preset)"
+    pairs = (("published", row["published"] or "no number"), ("ours", ours))
+    return "\n".join(
+        [head, *(textwrap.fill(f"      {key:9}  {text}", 110, subsequent_indent=" " * 17) for key, text in pairs)]
+    )

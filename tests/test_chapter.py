@@ -262,7 +262,7 @@ def test_a_claim_records_statistics_and_the_verdict_of_its_rule(records):
 def test_a_refuted_claim_looks_like_any_other_and_says_what_was_found():
     result = claim("M-08", torch.tensor(40_000.0), unit="epochs", scale="gpu")
     assert result.verdict == "refuted"
-    assert "Source: about 4,000 epochs. Ours: 40,000 epochs (n = 1; gpu)" in repr(result)
+    assert "Source: about 4,000 epochs. Ours: 40,000 epochs (gpu preset)" in repr(result)
     assert "✗ refuted</strong>" in result._repr_html_() and style.VERMILLION in result._repr_html_()
     assert "stays &amp;" not in result._repr_html_() and "epochs &amp; stays" in result._repr_html_()
     assert result._repr_markdown_().startswith("✗ **M-08 refuted.**")
@@ -298,6 +298,24 @@ def test_the_verdict_table_has_an_anchor_for_each_claim_and_no_fixed_columns():
     assert '<li id="claim-m-08"' in page and "flex-wrap:wrap" in page and "<table" not in page
     assert "epochs &amp; stays" in page and "Published: about 4,000 epochs.<br>Ours: 4,000 epochs" in page
     assert "| M-08 ✓ **reproduced** | Grokking takes" in table._repr_markdown_()
+
+
+def test_a_row_leads_to_how_it_is_decided_where_there_is_such_a_page(monkeypatch):
+    link = '<a href="../book/scoreboard.html#claim-m-08">how it is decided</a>'
+    claim("M-08", 4000)
+    assert link in verdicts("M-08")._repr_html_()
+    monkeypatch.delenv("ARITHLIB_RECORDS")
+    claim("M-08", 4000)
+    assert link not in verdicts("M-08")._repr_html_()
+
+
+def test_named_measurements_are_recorded_in_the_order_in_which_they_were_measured(records):
+    (records.parents[1] / "claims.yaml").write_text(
+        yaml.safe_dump([CLAIMS[0] | {"rule": {"reproduced": "late_mean > early", "otherwise": "refuted"}}])
+    )
+    claim("M-08", {"late": [3.0, 4.0], "early": 1.0})
+    content = json.loads((records / "claims" / "M-08.json").read_text())
+    assert list(content["measured"]) == ["late", "early"] and content["n"] == {"late": 2, "early": 1}
 
 
 def test_a_table_of_claims_not_measured_in_this_run_is_refused():

@@ -60,7 +60,7 @@ def test_the_first_condition_that_holds_decides(measured, expected):
 
 
 def test_rules_see_the_statistics_of_named_lists():
-    rule = {"reproduced": "acc_min >= low and acc_sd < 0.1 and acc_n == n == 3 and grokked", "otherwise": "refuted"}
+    rule = {"reproduced": "acc_min >= low and acc_sd < 0.1 and acc_n == 3 and grokked", "otherwise": "refuted"}
     claim = Claim(**a_claim(value={"low": 0.9}, rule=rule))
     good = {"acc": np.array([0.95, 0.97, 1.0]), "grokked": np.bool_(True)}
     assert verdict(claim, Measurement.of(good)) == "reproduced"
@@ -173,17 +173,60 @@ def test_only_finite_numbers_count_as_measured(measured):
 
 
 @pytest.mark.parametrize(
-    ("measured", "text", "spread"),
+    ("measured", "per", "text", "spread", "n"),
     [
-        (4120, "4,120 epochs", "n = 1"),
-        ([4000.0, 4100.0, 4200.0], "4,100 ± 100 epochs", "n = 3, 4,000 to 4,200"),
-        ([True, False, True], "yes in 2 of 3 epochs", "n = 3"),
-        ({"final_loss": 1.5e-7, "acc": [0.5, 0.7]}, "final loss 1.5e−07, acc 0.6 ± 0.141", "n = 2"),
+        (4120, "seed", "4,120 epochs", "", 1),
+        ([4100], "seed", "4,100 epochs", "n = 1 seed", 1),
+        ([4000.0, 4100.0, 4200.0], "seed", "4,100 ± 100 epochs", "n = 3 seeds, 4,000 to 4,200", 3),
+        ([4000.0, 4100.0, 4200.0], None, "4,100 ± 100 epochs", "n = 3 values, 4,000 to 4,200", 3),
+        ([1.5, 2.5], "variant", "1.5, 2.5 epochs", "n = 2 variants, 1.5 to 2.5", 2),
+        ([1, 2, 3, 4], "key frequency", "2.5 ± 1.29 epochs", "n = 4 key frequencies, 1 to 4", 4),
+        ([True, False, True], "head", "yes in 2 of 3 epochs", "n = 3 heads", 3),
+        ({"b": [0.5, 0.7], "a": [1, 3]}, "seed", "b: 0.6 ± 0.141; a: 2 ± 1.41", "n = 2 seeds", 2),
+        ({"pairs": 12769, "overlap": 0}, None, "pairs: 12,769; overlap: 0", "", 1),
+        (
+            {"final_loss": 1.5e-7, "acc": [0.5, 0.7], "turns": [3]},
+            {"acc": "seed", "turns": "pair of frequencies"},
+            "final loss: 1.5e−07; acc: 0.6 ± 0.141 (n = 2 seeds); turns: 3 (n = 1 pair of frequencies)",
+            "",
+            {"final_loss": 1, "acc": 2, "turns": 1},
+        ),
+        (
+            {"acc": [0.5, 0.7], "loss": [1, 3]},
+            {"acc": "seed"},
+            "acc: 0.6 ± 0.141 (n = 2 seeds); loss: 2 ± 1.41 (n = 2 values)",
+            "",
+            2,
+        ),
     ],
 )
-def test_a_measurement_reads_as_value_with_spread(measured, text, spread):
-    measurement = Measurement.of(measured, "epochs")
-    assert (measurement.text(), measurement.spread()) == (text, spread)
+def test_a_measurement_reads_as_values_with_what_was_counted_for_each(measured, per, text, spread, n):
+    claim, measurement = Claim(**a_claim(per=per)), Measurement.of(measured, "epochs")
+    assert (measurement.text(claim), measurement.spread(claim), measurement.n(claim)) == (text, spread, n)
+
+
+@pytest.mark.parametrize(
+    ("measured", "labels", "text"),
+    [
+        ([4, 4], "{} frequencies hold 90%", "4 ± 0 frequencies hold 90%"),
+        (0.5, "loss over the full loss", "loss over the full loss: 0.5"),
+        (
+            {"delay_30": 27, "acc": 0.5, "rest": 1},
+            {"acc": "accuracy on 20%", "delay_30": "{} times as late"},
+            "27 times as late; accuracy on 20%: 0.5; rest: 1",
+        ),
+        ({"clock": 0.5, "others_seen": 0}, {"others_seen": None}, "clock: 0.5"),
+    ],
+)
+def test_labels_say_what_was_measured_and_leave_out_what_was_not(measured, labels, text):
+    claim = Claim(**a_claim(labels=labels))
+    assert Measurement.of(measured, "epochs").text(claim) == text
+
+
+def test_a_count_leaves_out_what_is_not_shown():
+    claim = Claim(**a_claim(labels={"others_seen": None}, per="seed"))
+    measurement = Measurement.of({"clock": [0.5, 0.7], "others_seen": 0})
+    assert (measurement.n(claim), measurement.spread(claim)) == (2, "n = 2 seeds")
 
 
 # --- claims.yaml ---
@@ -199,6 +242,8 @@ def test_a_measurement_reads_as_value_with_spread(measured, text, spread):
         ({"value": "4000"}, "value must be a number"),
         ({"value": {"two words": 1}}, "value must be a number"),
         ({"value": ...}, "uses value, but the claim has no single value"),
+        ({"labels": {"acc": 4}}, "labels must be a text or names of texts"),
+        ({"per": ["seed"]}, "per must be a text or names of texts"),
         ({"rule": {"reproduced": "mean > 1"}}, "a rule needs"),
         ({"rule": {"reproduced": "mean > 1", "otherwise": "reproduced"}}, "a rule needs"),
         ({"rule": {"reproduced": "mean > 1", "otherwise": "refuted", "maybe": "n > 1"}}, "not .'maybe'."),
@@ -238,8 +283,9 @@ def test_the_claims_file_is_found_above_the_working_folder(tmp_path, monkeypatch
 
 
 def test_the_scoreboard_has_every_claim_and_what_was_measured(tmp_path):
-    known = load_claims(write_claims(tmp_path, a_claim("M-08"), a_claim("M-09", rule=..., chapter=None)))
-    record(tmp_path, measured=[3900.0, 4100.0], n=2)
+    open_claim = a_claim("M-09", rule=..., chapter=None)
+    known = load_claims(write_claims(tmp_path, a_claim("M-08", per="seed"), open_claim))
+    record(tmp_path, measured=[3900.0, 4100.0])
     first, second = scoreboard(tmp_path, known)
     assert first == {
         "id": "M-08",
@@ -248,7 +294,7 @@ def test_the_scoreboard_has_every_claim_and_what_was_measured(tmp_path):
         "published": "about 4,000 epochs",
         "measured": "4,000 ± 141 epochs",
         "n": 2,
-        "spread": "n = 2, 3,900 to 4,100",
+        "spread": "n = 2 seeds, 3,900 to 4,100",
         "verdict": "reproduced",
         "scale": "cpu",
         "notebook": "10_grokking",
@@ -299,7 +345,16 @@ def test_the_table_counts_each_source_and_lists_what_was_measured(tmp_path):
     assert counts["004"]["reproduced"] == counts["004"]["not attempted"] == 1
     assert sum(counts["all"].values()) == 3
     table = claims.score_table(rows)
-    assert "about 4,000 epochs  4,100 epochs" in table and "G-01" not in table
+    head, published, ours = table.splitlines()[-3:]
+    assert head == "M-08  reproduced  (10_grokking, cpu preset)" and "G-01" not in table
+    assert published.split(maxsplit=1) == ["published", "about 4,000 epochs"]
+    assert ours.split(maxsplit=1) == ["ours", "4,100 epochs"]
+
+
+def test_no_line_of_the_table_is_too_long_for_a_terminal(tmp_path):
+    known = load_claims(write_claims(tmp_path, a_claim(published="many words " * 40)))
+    record(tmp_path)
+    assert max(map(len, claims.score_table(scoreboard(tmp_path, known)).splitlines())) <= 110
 
 
 # --- the book's own claims ---

@@ -8,17 +8,27 @@ from pathlib import Path
 import pytest
 from bs4 import BeautifulSoup
 
-from arithlib.claims import load_claims
-from arithlib.publishing.pages import SOURCES, environment_page, machine, scoreboard_page
+from arithlib.claims import Claim, load_claims
+from arithlib.publishing.pages import SOURCES, environment_page, machine, readable, scoreboard_page
 
 ROOT = Path(__file__).parents[1]
 
 
 def a_row(id="M-08", verdict="reproduced", **changes) -> dict:
     row = {"id": id, "source": "004", "statement": "Loss < 1 & falls.", "published": "about 4,000 epochs"}
-    row |= {"measured": "4,100 ± 141 epochs", "n": 2, "spread": "n = 2, 4,000 to 4,200", "verdict": verdict}
+    row |= {"measured": "4,100 ± 141 epochs", "n": 2, "spread": "n = 2 seeds, 4,000 to 4,200", "verdict": verdict}
     row |= {"scale": "cpu", "notebook": "10_grokking", "figure": "loss-curves"}
     return row | changes
+
+
+def claims_of(rows: list[dict]) -> dict[str, Claim]:
+    rule = {"because": "One run < two.", "reproduced": "2/3 * value <= median", "otherwise": "refuted"}
+    common = {"value": 4000, "test": "Measured is a list & its median.", "tier": "C", "rule": rule}
+    return {row["id"]: Claim(row["id"], row["source"], row["statement"], **common) for row in rows}
+
+
+def page_of(rows: list[dict]) -> str:
+    return scoreboard_page(rows, claims_of(rows))
 
 
 OPEN = dict.fromkeys(("measured", "n", "spread", "scale", "notebook", "figure"))
@@ -33,7 +43,7 @@ ROWS = [
 
 @pytest.fixture
 def page() -> BeautifulSoup:
-    return BeautifulSoup(scoreboard_page(ROWS), "html.parser")
+    return BeautifulSoup(page_of(ROWS), "html.parser")
 
 
 def test_the_bars_say_in_words_what_they_show(page):
@@ -46,13 +56,16 @@ def test_the_bars_say_in_words_what_they_show(page):
         assert ", ".join(item.text for item in counts.find_all("li")) == bar
 
 
+def entries(list_) -> dict[str, str]:
+    return dict(zip((dt.text for dt in list_.find_all("dt")), (dd.text for dd in list_.find_all("dd")), strict=True))
+
+
 def test_a_measured_claim_says_all_that_was_found_and_links_to_where(page):
     card = page.find(id="claim-m-08")
-    entries = dict(zip((dt.text for dt in card.find_all("dt")), (dd.text for dd in card.find_all("dd")), strict=True))
     assert card.find("p").text == "✓ reproduced M-08 Loss < 1 & falls."
-    assert entries == {
+    assert entries(card.dl) == {
         "published": "about 4,000 epochs",
-        "ours": "4,100 ± 141 epochs (n = 2, 4,000 to 4,200)",
+        "ours": "4,100 ± 141 epochs (n = 2 seeds, 4,000 to 4,200)",
         "scale": "cpu preset",
         "measured in": "10_grokking, figure loss-curves",
     }
@@ -60,6 +73,32 @@ def test_a_measured_claim_says_all_that_was_found_and_links_to_where(page):
         "../notebooks/10_grokking.html#claim-m-08",
         "../notebooks/10_grokking.html#loss-curves",
     ]
+
+
+def test_a_measured_claim_says_how_it_is_decided(page):
+    fold = page.find(id="claim-m-08").details
+    assert fold.summary.text == "how it is decided" and not fold.has_attr("open")
+    assert fold.p.text == "Measured is a list & its median."
+    assert entries(fold.dl) == {
+        "reproduced if": "2/3 × 4,000 ≤ median",
+        "otherwise": "refuted",
+        "because": "One run < two.",
+    }
+
+
+@pytest.mark.parametrize(
+    "claim", [c for c in load_claims(ROOT / "claims.yaml").values() if c.rule], ids=lambda c: c.id
+)
+def test_a_rule_of_the_book_reads_without_names_of_published_numbers(claim):
+    for expression in claim.conditions().values():
+        text = readable(expression, claim.published_names())
+        assert not claim.published_names().keys() & set(re.findall(r"\w+", text))
+        assert not re.search(r"_(mean|min|max|median|sd|n)\b|[<>=!]=|[*]", text)
+
+
+def test_a_number_that_was_measured_once_has_no_empty_brackets():
+    text = page_of([a_row(measured="12,769 pairs", spread="")])
+    assert "<dd>12,769 pairs</dd>" in text
 
 
 def test_a_refuted_claim_is_shown_like_a_reproduced_one(page):
@@ -70,7 +109,7 @@ def test_a_refuted_claim_is_shown_like_a_reproduced_one(page):
 
 
 def test_open_claims_are_folded_below_their_source(page):
-    folds = page.find_all("details")
+    folds = [fold for fold in page.find_all("details") if not fold.find_parent(class_="claim")]
     assert [fold.summary.text for fold in folds] == ["1 not attempted yet", "1 not attempted yet"]
     assert [fold.li.strong.text for fold in folds] == ["M-10", "G-01"]
 
@@ -81,9 +120,9 @@ def test_every_claim_has_one_anchor(page):
 
 
 def test_sources_are_sections_those_with_results_first_and_unknown_ones_keep_their_key():
-    text = scoreboard_page(ROWS)
+    text = page_of(ROWS)
     headings = re.findall(r"^## (.*)", text, re.MULTILINE)
-    assert [heading[:6] for heading in headings] == ["LLM ar", "smith1", "Everyt"]
+    assert headings == ["Source 004: LLM arithmetic", "smith1999", f"Source 000: {SOURCES['000'][1]}"]
     assert re.findall(r"{cite:t}`(.*)`", text) == ["ryanrtjj2025", "smith1999", "loeber2024"]
 
 
@@ -93,12 +132,18 @@ def test_every_source_of_the_book_is_in_its_bibliography():
     assert not [key for key in keys if f"{{{key}," not in bibliography]
 
 
+def test_the_references_say_which_number_stands_for_which_source():
+    text = (ROOT / "book" / "references.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^- \*\*(\d+)\*\* *(.*): {cite:t}`(\w+)`$", text, re.MULTILINE)
+    assert listed == [(number, title, key) for number, (key, title) in SOURCES.items() if number.isdigit()]
+
+
 def test_no_html_is_broken_by_a_blank_line_or_by_the_text_of_a_claim():
-    text = scoreboard_page([a_row(statement="one\n\ntwo <b>|three</b>")])
+    text = page_of([a_row(statement="one\n\ntwo <b>|three</b>")])
     assert "one two &lt;b&gt;|three&lt;/b&gt;" in text
 
 
-@pytest.mark.parametrize("text", [scoreboard_page(ROWS), environment_page([], {})])
+@pytest.mark.parametrize("text", [page_of(ROWS), environment_page([], {})])
 def test_pages_need_no_script_and_no_other_host(text):
     assert "<script" not in text and "http" not in text and "<table" not in text
 

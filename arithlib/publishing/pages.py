@@ -8,11 +8,12 @@ import html
 import json
 import os
 import platform
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from arithlib.chapter import COLOURS, anchor, badge
-from arithlib.claims import INTERACTIVE, NOT_ATTEMPTED, load_claims, scoreboard, show, tally
+from arithlib.claims import BECAUSE, INTERACTIVE, NOT_ATTEMPTED, Claim, Number, load_claims, scoreboard, show, tally
 
 # A source of claims.yaml: its key in the bibliography, and a heading. Any other source is cited by its own key.
 SOURCES = {
@@ -35,6 +36,8 @@ STYLE = """<style>
 .claim dl { display: grid; grid-template-columns: minmax(5.5rem, max-content) 1fr; gap: 0.1rem 0.9rem; margin: 0; }
 .claim dt { font-weight: 600; }
 .claim dd { margin: 0; min-width: 0; }
+.claim details { margin-top: 0.4rem; }
+.claim details p { margin: 0.3rem 0; }
 </style>"""
 
 
@@ -43,13 +46,14 @@ STYLE = """<style>
 
 def scoreboard_markdown(root: Path, build: Path) -> str:
     """The scoreboard page of the claims under `root` and what the notebooks recorded under `build`."""
-    return scoreboard_page(scoreboard(build / "records", load_claims(root / "claims.yaml")))
+    claims = load_claims(root / "claims.yaml")
+    return scoreboard_page(scoreboard(build / "records", claims), claims)
 
 
-def scoreboard_page(rows: list[dict]) -> str:
+def scoreboard_page(rows: list[dict], claims: Mapping[str, Claim]) -> str:
     """MyST markdown of the scoreboard: counts in all, then for each source its counts, claims measured and open.
 
-    rows: of `arithlib.claims.scoreboard`.
+    rows: of `arithlib.claims.scoreboard`. claims: by id, for the test and the rule behind each verdict.
     """
     counts = tally(rows)
     everything = counts.pop("all")
@@ -58,8 +62,9 @@ def scoreboard_page(rows: list[dict]) -> str:
         "# Scoreboard",
         f"{len(rows)} claims from {len(counts)} sources, {measured} of them measured so far. A rule, written down in "
         "`claims.yaml` beside the claim, computed each verdict from what a notebook measured when this book was "
-        "built; the link leads to the table or the figure where that can be seen. *n* is the number of seeds, and "
-        "what follows ± their standard deviation. `arithlib score` prints the same in a terminal.",
+        "built: *how it is decided* shows it, and the links lead to the table or the figure where the numbers can be "
+        "seen. *n* says how many seeds, or what else, a number is the mean of; what follows ± is the standard "
+        "deviation over them. `arithlib score` prints the same in a terminal.",
         STYLE,
         _counts(everything),
     ]
@@ -68,8 +73,9 @@ def scoreboard_page(rows: list[dict]) -> str:
         own = [row for row in rows if row["source"] == source]
         open_ = [row for row in own if row["verdict"] == NOT_ATTEMPTED]
         key, heading = SOURCES.get(source, (source, source))
-        parts += [f"## {heading}", f"{{cite:t}}`{key}`", _counts(counts[source])]
-        parts += [_card(row) for row in own if row["verdict"] != NOT_ATTEMPTED]
+        number = f"Source {source}: " if source.isdigit() else ""
+        parts += [f"## {number}{heading}", f"{{cite:t}}`{key}`", _counts(counts[source])]
+        parts += [_card(row, claims[row["id"]]) for row in own if row["verdict"] != NOT_ATTEMPTED]
         if open_:
             parts.append(_open_claims(open_))
     return "\n\n".join(parts) + "\n"
@@ -92,21 +98,61 @@ def _counts(counts: Mapping[str, int]) -> str:
     )
 
 
-def _card(row: dict) -> str:
-    """One measured claim: what is said, what was published, what we found, where."""
+def _card(row: dict, claim: Claim) -> str:
+    """One measured claim: what is said, what was published, what we found, where, and what made the verdict."""
     page = f"../notebooks/{row['notebook']}.html"
     where = f'<a href="{page}#{anchor(row["id"])}">{_text(row["notebook"])}</a>'
     if row["figure"]:
         where += f', <a href="{page}#{row["figure"]}">figure {_text(row["figure"])}</a>'
     entries = {
         "published": _text(row["published"] or "no number"),
-        "ours": f"{_text(row['measured'])} <small>({_text(row['spread'])})</small>",
+        "ours": _text(row["measured"]) + (f" <small>({_text(row['spread'])})</small>" if row["spread"] else ""),
         "scale": f"{_text(row['scale'])} preset",
         "measured in": where,
     }
-    pairs = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in entries.items())
     head = f"<p>{badge(row['verdict'])} <strong>{row['id']}</strong> {_text(row['statement'])}</p>"
-    return f'<div class="claim" id="{anchor(row["id"])}">{head}<dl>{pairs}</dl></div>'
+    return f'<div class="claim" id="{anchor(row["id"])}">{head}{_list(entries)}{_decided(claim)}</div>'
+
+
+def _decided(claim: Claim) -> str:
+    """Folded: the test of a claim, its rule in words and numbers, and why the rule is what it is."""
+    published = claim.published_names()
+    entries = {f"{verdict} if": _text(readable(rule, published)) for verdict, rule in claim.conditions().items()}
+    entries["otherwise"] = claim.rule["otherwise"]
+    if BECAUSE in claim.rule:
+        entries["because"] = _text(claim.rule[BECAUSE])
+    return f"<details><summary>how it is decided</summary><p>{_text(claim.test)}</p>{_list(entries)}</details>"
+
+
+STATISTICS = {
+    "mean": "mean",
+    "sd": "spread",
+    "median": "median",
+    "min": "smallest",
+    "max": "largest",
+    "n": "number of",
+}
+SIGNS = {"**": "^", "<=": "≤", ">=": "≥", "==": "=", "!=": "≠", "*": "×", "-": "−"}
+
+
+def readable(expression: str, published: Mapping[str, Number]) -> str:
+    """A rule for people: published numbers in place of their names, statistics in words, signs as in print.
+
+    >>> readable("loss_mean <= 2 * value and min(n, loss_n) >= 5", {"value": 4000})
+    'mean loss ≤ 2 × 4,000 and min(number, number of loss) ≥ 5'
+    """
+
+    def word(match: re.Match) -> str:
+        name = match[0]
+        if name in published:
+            return show(published[name])
+        measured, _, statistic = name.rpartition("_")
+        if statistic not in STATISTICS:
+            return name
+        return f"{STATISTICS[statistic]} {measured}" if measured else STATISTICS[statistic].removesuffix(" of")
+
+    expression = re.sub(r"\b[A-Za-z_]\w*\b(?!\()", word, " ".join(expression.split()))
+    return re.sub(r"\*\*|[<>=!]=|[*-]", lambda match: SIGNS[match[0]], expression)
 
 
 def _open_claims(rows: list[dict]) -> str:
@@ -117,6 +163,11 @@ def _open_claims(rows: list[dict]) -> str:
         for row in rows
     )
     return f"<details><summary>{len(rows)} not attempted yet</summary><ul>{items}</ul></details>"
+
+
+def _list(entries: Mapping[str, str]) -> str:
+    """Names and values, the values being HTML."""
+    return f"<dl>{''.join(f'<dt>{name}</dt><dd>{value}</dd>' for name, value in entries.items())}</dl>"
 
 
 def _text(text: str) -> str:
@@ -196,10 +247,10 @@ def _run_card(run: dict) -> str:
         "parameters": parameters or "none",
         "started": f"{run['started'][:16].replace('T', ' ')} UTC",
     }
-    pairs = "".join(f"<dt>{name}</dt><dd>{_text(value)}</dd>" for name, value in entries.items())
+    pairs = _list({name: _text(value) for name, value in entries.items()})
     name = _text(run["notebook"])
     link = f'<a href="../notebooks/{name}.html"><strong>{name}</strong></a>'
-    return f'<div class="claim"><p>{link}</p><dl>{pairs}</dl></div>'
+    return f'<div class="claim"><p>{link}</p>{pairs}</div>'
 
 
 def _duration(seconds: float) -> str:

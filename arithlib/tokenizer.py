@@ -1,6 +1,14 @@
-"""One token a character: ten digits, + - * =, and the end token $ (source 002; used from part 3 on)."""
+"""One token a character: ten digits, + - * =, and the end token $ (source 002; used from part 3 on).
+
+Digits are their own tokens, so a tensor of digits is a tensor of tokens. Dimensions: B texts, T tokens.
+"""
+
+import numpy as np
+import torch
+from torch import Tensor
 
 ALPHABET = "0123456789-+*=$"
+EQUALS, END = ALPHABET.index("="), ALPHABET.index("$")
 
 
 class CharacterTokenizer:
@@ -16,7 +24,7 @@ class CharacterTokenizer:
 
     def __init__(self):
         self.token_of = {character: token for token, character in enumerate(ALPHABET)}
-        self.end = self.token_of["$"]
+        self.end = END
 
     def __len__(self) -> int:
         """Size of the vocabulary."""
@@ -38,3 +46,22 @@ class CharacterTokenizer:
             if not 0 <= token < len(ALPHABET):
                 raise ValueError(f"token {token}: the vocabulary has {len(self)} tokens, 0 to {len(self) - 1}")
         return "".join(ALPHABET[token] for token in tokens)
+
+    def encode_batch(self, texts: list[str], end: bool = True) -> Tensor:
+        """(B, T) tokens of several texts; a text shorter than the longest is filled up with end tokens.
+
+        Raises ValueError for no text at all, and as `encode` does.
+        """
+        if not texts:
+            raise ValueError("no texts to encode: give at least one")
+        rows = [self.encode(text, end) for text in texts]
+        width = max(map(len, rows))
+        return torch.tensor([row + [END] * (width - len(row)) for row in rows], dtype=torch.long)
+
+    def decode_batch(self, tokens: Tensor) -> list[str]:
+        """(B, T) tokens -> B texts of T characters, end tokens included. Raises ValueError as `decode` does."""
+        rows = tokens.cpu().numpy()
+        outside = (rows < 0) | (rows >= len(ALPHABET))
+        if outside.any():
+            self.decode([int(rows[outside][0])])
+        return ["".join(row) for row in np.array(list(ALPHABET))[rows]]

@@ -22,6 +22,7 @@ FAKE_PYTHON = """#!/usr/bin/env bash
 echo "$*" >>"$LOG"
 case "$*" in
     "-m venv"*) mkdir -p .venv/bin && cp "$0" .venv/bin/python ;;
+    "-c import pip") exit "${WITHOUT_PIP:-0}" ;;
     "-m pip"*) exit "${PIP_STATUS:-0}" ;;
     --version) echo "Python 3.10.1" ;;
     *) exit "${SUITS:-0}" ;;
@@ -102,6 +103,30 @@ def test_a_clone_that_moved_gets_a_new_environment(clone):
     assert "-m venv --clear .venv" in calls and "-m pip install" in calls
 
 
+def test_an_environment_made_by_hand_is_kept_with_what_is_in_it(clone):
+    """As a reader does who wants another build of torch than the package index gives."""
+    programs = clone / ".venv" / "bin"
+    programs.mkdir(parents=True)
+    (programs / "python").write_text(FAKE_PYTHON)
+    (programs / "python").chmod(0o755)
+    calls = set_up(clone)[1]
+    assert "-m pip install" in calls and "venv" not in calls
+    assert set_up(clone)[1] == ""
+
+
+def test_an_environment_whose_python_is_gone_is_made_anew(clone):
+    set_up(clone)
+    (clone / ".venv" / "bin" / "python").unlink()
+    with (clone / "requirements.txt").open("a") as file:
+        file.write("# more\n")
+    assert "-m venv --clear .venv" in set_up(clone)[1]
+
+
+def test_an_environment_left_half_made_is_made_anew(clone):
+    set_up(clone, PIP_STATUS="1")
+    assert "-m venv --clear .venv" in set_up(clone, WITHOUT_PIP="1")[1]
+
+
 def test_a_machine_without_a_suitable_python_is_told_which_ones_are(clone):
     answer, _ = set_up(clone, SUITS="1")
     assert answer.returncode == 1
@@ -109,10 +134,16 @@ def test_a_machine_without_a_suitable_python_is_told_which_ones_are(clone):
     assert not (clone / ".venv").exists()
 
 
-def test_an_installation_that_failed_is_tried_again(clone):
+def test_an_installation_that_failed_goes_on_with_what_is_there(clone):
     answer, _ = set_up(clone, PIP_STATUS="1")
-    assert answer.returncode == 1 and "goes on from here" in answer.stderr
-    assert "-m pip install" in set_up(clone)[1]
+    assert answer.returncode == 1 and "goes on from there" in answer.stderr
+    calls = set_up(clone)[1]
+    assert "-m pip install" in calls and "venv" not in calls
+
+
+def test_an_installation_that_failed_before_the_clone_moved_starts_anew(clone):
+    set_up(clone, PIP_STATUS="1")
+    assert "-m venv --clear .venv" in set_up(clone.rename(clone.parent / "elsewhere"))[1]
 
 
 def test_clean_removes_what_was_built_and_keeps_what_was_trained(clone):

@@ -212,6 +212,24 @@ def test_the_command_says_what_failed_and_returns_one(project, capsys):
     assert "lists no notebook '11_waves', only 10_waves" in capsys.readouterr().err
 
 
+def test_a_notebook_that_starts_says_how_long_it_took_last_time(project, monkeypatch, capsys):
+    (project.root / "workflow" / "config.yaml").write_text("notebooks: {10_waves: {}}")
+    monkeypatch.setattr(execute, "execute_notebook", lambda *_: {"seconds": 61.6, "peak_memory_mb": None})
+    records, said = project.records("10_waves"), []
+    records.mkdir(parents=True)
+    for content in (None, {"status": "ok", "seconds": 181.7}, {"status": "failed", "seconds": 3.0}):
+        if content:
+            (records / "run.json").write_text(json.dumps(content))
+        assert execute.main(["10_waves"]) == 0
+        said.append(capsys.readouterr().err.splitlines())
+    assert [start for start, _ in said] == [
+        "10_waves: running",
+        "10_waves: running (last time it took 3 min 2 s)",
+        "10_waves: running",
+    ]
+    assert {end for _, end in said} == {"10_waves: done in 1 min 2 s"}
+
+
 def test_an_interrupted_notebook_is_no_finished_one(project, monkeypatch, capsys):
     def interrupt(*_, **__):
         raise KeyboardInterrupt

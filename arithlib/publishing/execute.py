@@ -26,6 +26,7 @@ from papermill.exceptions import PapermillExecutionError
 
 from arithlib.files import FileProblem, device_name, write_atomic
 from arithlib.publishing.cells import BadCell, BadParameter, check_parameters
+from arithlib.publishing.pages import duration
 from arithlib.publishing.project import Project, UnknownNotebook
 
 PACKAGES = ("torch", "numpy", "matplotlib", "arithlib")
@@ -166,6 +167,15 @@ def execute_notebook(
     return run
 
 
+def expected(records: Path) -> str:
+    """How long a notebook will take, from the run before this one: " (last time it took 3 min 2 s)", or nothing."""
+    try:
+        last = json.loads((records / "run.json").read_text(encoding="utf-8"))
+    except (FileNotFoundError, json.JSONDecodeError):
+        return ""
+    return f" (last time it took {duration(last['seconds'])})" if last["status"] == "ok" else ""
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m arithlib.publishing.execute", description=__doc__.split("\n")[0])
     parser.add_argument("notebook", help="NAME of notebooks/NAME.ipynb; its parameters: workflow/config.yaml")
@@ -174,7 +184,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     project = Project.find()
     name = options.notebook
-    print(f"{name}: running", file=sys.stderr, flush=True)
+    print(f"{name}: running{expected(project.records(name))}", file=sys.stderr, flush=True)
     try:
         run = execute_notebook(
             project.notebook(name),
@@ -191,7 +201,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"{name}: interrupted; what it recorded stays", file=sys.stderr)
         return 130
     memory = f", {run['peak_memory_mb']:.0f} MB" if run["peak_memory_mb"] else ""
-    print(f"{name}: done in {run['seconds']:.0f} s{memory}", file=sys.stderr, flush=True)
+    print(f"{name}: done in {duration(run['seconds'])}{memory}", file=sys.stderr, flush=True)
     return 0
 
 

@@ -231,7 +231,7 @@ def environment_page(runs: list[dict], machine: Mapping[str, str]) -> str:
         "## Versions",
         "\n".join(f"- **{name}:** {', '.join(numbers)}" for name, numbers in sorted(versions.items())),
         "## Notebooks",
-        f"{len(runs)} notebooks, {_duration(total)} in all. Peak memory is that of the notebook's process.",
+        f"{len(runs)} notebooks, {duration(total)} in all. Peak memory is that of the notebook's process.",
         "\n".join(_run_card(run) for run in runs),
     ]
     return "\n\n".join([*parts[:1], STYLE, *parts[1:]]) + "\n"
@@ -242,7 +242,7 @@ def _run_card(run: dict) -> str:
     memory = run["peak_memory_mb"]
     entries = {
         "status": run["status"],
-        "time": f"{_duration(run['seconds'])} on {run['threads']} thread{'s' if run['threads'] > 1 else ''}",
+        "time": f"{duration(run['seconds'])} on {run['threads']} thread{'s' if run['threads'] > 1 else ''}",
         "peak memory": f"{show(round(memory))} MB" if memory else "not known here",
         "parameters": parameters or "none",
         "started": f"{run['started'][:16].replace('T', ' ')} UTC",
@@ -253,6 +253,7 @@ def _run_card(run: dict) -> str:
     return f'<div class="claim"><p>{link}</p>{pairs}</div>'
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """For the reader: "3 min 2 s", "12 s"."""
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"

@@ -119,12 +119,12 @@ class WaveNeurons:
 
     def mlp_pre(self) -> Tensor:
         """(P, P, F) the neurons before their ReLU."""
-        w = 2 * torch.pi * self.frequency.double() / self.p
-        n = torch.arange(self.p, dtype=torch.float64)
-        a, b = n[:, None, None], n[None, :, None]
-        single = self.gain * (w * n[:, None] + self.phase).cos()
-        single = single + self.overtone * (2 * w * n[:, None] + self.overtone_phase).cos()
-        mixed = self.product * (w * (a + b) + self.product_phase).cos() + self.difference * (w * (a - b)).cos()
+        angle = 2 * torch.pi / self.p * self.frequency.double() * torch.arange(self.p)[:, None]
+        single = self.gain * (angle + self.phase).cos() + self.overtone * (2 * angle + self.overtone_phase).cos()
+        of_sum = self.product * (angle + self.product_phase).cos()
+        of_difference = self.difference * angle.cos()
+        n = torch.arange(self.p)
+        mixed = of_sum[(n[:, None] + n) % self.p] + of_difference[(n[:, None] - n) % self.p]
         return self.bias + single[:, None] + single + mixed
 
     def W_L(self) -> Tensor:

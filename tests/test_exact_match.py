@@ -1,0 +1,142 @@
+"""One forward pass tells what greedy decoding would write; planted models get exactly the score they earn."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from arithlib.decoding import greedy
+from arithlib.exact_match import error_by_carry_chain, length_grid, score
+from arithlib.models.looped import LoopedConfig, LoopedTransformer
+from arithlib.models.positions import SCHEMES, Offsets
+from arithlib.tasks.operands import OperandTask, carries, lengths_of
+from arithlib.tokenizer import END
+from arithlib.training import AdamW
+
+TINY = LoopedConfig(d_model=32, n_heads=2, d_mlp=64, n_layers=1, n_loops=2, n_rows=64, n_ctx=64, offset=2)
+TASK = OperandTask(max_digits=1)
+
+
+def generator(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def half_trained(scheme="abacus"):
+    """A model that gets some one-digit sums right and others wrong."""
+    model = LoopedTransformer(dataclasses.replace(TINY, positions=scheme))
+    optimizer = AdamW(lr=5e-3, weight_decay=0.0).build(model.parameters())
+    for step in range(120):
+        batch = TASK.sample(64, generator(step))
+        optimizer.zero_grad()
+        logits = model(batch.tokens[:, :-1]).transpose(1, 2)
+        losses = nn.functional.cross_entropy(logits, batch.tokens[:, 1:], reduction="none")
+        losses[batch.answer_mask[:, 1:]].mean().backward()
+        optimizer.step()
+    return model
+
+
+@pytest.mark.parametrize("scheme", ["abacus", "abacus-qk", "none"])
+def test_teacher_forcing_finds_exactly_the_sums_that_greedy_decoding_gets_right(scheme):
+    assert scheme in SCHEMES
+    model = half_trained(scheme)
+    problems = TASK.from_numbers([(a, b) for a in range(10) for b in range(10)])
+    exact = score(model, problems).exact
+    written = greedy(model, problems.prompts(), 3)
+    padded = torch.cat([problems.tokens, problems.tokens.new_full((100, 3), END)], 1)[:, 4:7]
+    assert torch.equal(exact, (written == padded[:, : written.shape[1]]).all(1))
+    assert 0 < exact.sum() < 100
+
+
+def test_redrawn_offsets_are_scored_as_they_are_decoded():
+    model, policy = half_trained(), Offsets("redrawn", k=6)
+    problems = TASK.from_numbers([(a, b) for a in range(10) for b in range(10)])
+    exact = score(model, problems, offsets=policy, generator=generator(5)).exact
+    written = greedy(model, problems.prompts(), 3, offsets=policy, generator=generator(5))
+    assert torch.equal(exact, (written == problems.tokens[:, 4:7]).all(1))
+    assert 0 < exact.sum() < 100
+
+
+class Adder(nn.Module):
+    """Writes every sum of its batch right, but for the columns and sums it is told to spoil."""
+
+    def __init__(self, spoil=lambda a, b, column: False, digits=12):
+        super().__init__()
+        self.spoil, self.digits, self.device = spoil, digits, torch.device("cpu")
+        self.offsets, self.positions = Offsets("fixed"), LoopedTransformer(TINY).positions
+
+    def forward(self, tokens, offset, loops=None, cache=None):
+        logits = torch.zeros(*tokens.shape, 15)
+        for row, text in enumerate(tokens.tolist()):
+            plus, equals = text.index(11), text.index(13)
+            a, b = (int("".join(map(str, reversed(x)))) for x in (text[:plus], text[plus + 1 : equals]))
+            answer = [*map(int, reversed(str(a + b))), END]
+            for column, token in enumerate(answer):
+                if equals + column < len(text):
+                    logits[row, equals + column, 12 if self.spoil(a, b, column) else token] = 20
+        return logits
+
+
+def test_a_perfect_adder_has_full_marks_and_perplexity_one():
+    problems = OperandTask(max_digits=6).sample(50, generator())
+    scores = score(Adder(), problems)
+    assert scores.exact.all() and scores.perplexity.max() < 1 + 1e-6
+    assert scores.error_by_place.nan_to_num().max() == 0
+
+
+def test_an_error_in_one_column_shows_there():
+    problems = OperandTask(max_digits=6).problems(torch.full((40, 2), 6), generator())
+    scores = score(Adder(lambda a, b, column: column == 2 and a % 2 == 0), problems)
+    even = problems.a[:, 0] % 2 == 0
+    assert torch.equal(scores.exact, ~even) and 0 < even.sum() < 40
+    assert scores.error_by_place[:6].tolist() == pytest.approx([0, 0, float(even.double().mean()), 0, 0, 0])
+
+
+def test_perplexity_is_the_reciprocal_geometric_mean():
+    problems = TASK.from_numbers([(1, 1)])
+
+    class Even(Adder):
+        def forward(self, tokens, *_):
+            return torch.zeros(*tokens.shape, 15)
+
+    assert float(score(Even(), problems).perplexity) == pytest.approx(15)
+
+
+def test_a_grid_finds_the_cells_that_fail():
+    grid = length_grid(Adder(lambda a, b, column: len(str(b)) == 3), OperandTask(), [1, 4], [2, 3, 5], count=4)
+    assert grid.tolist() == [[1, 0, 1], [1, 0, 1]]
+
+
+def test_a_grid_is_the_same_under_any_number_of_cells_a_pass_and_loops_can_be_chosen(monkeypatch):
+    model = half_trained()
+    whole = length_grid(model, TASK, [1, 2], [1], count=200)
+    monkeypatch.setattr("arithlib.exact_match.TOKENS_A_PASS", 40)
+    assert np.array_equal(whole, length_grid(model, TASK, [1, 2], [1], count=200))
+    assert 0 < whole[0, 0] < 1
+    assert not np.array_equal(whole, length_grid(model, TASK, [1, 2], [1], count=200, loops=1))
+
+
+def test_errors_are_counted_by_the_longest_carry_chain():
+    problems = OperandTask(max_digits=4).sample(300, generator())
+    chains = torch.tensor([0] * 300)
+    for row, carry in enumerate(carries(problems.a, problems.b).tolist()):
+        columns = (problems.a + problems.b)[row].tolist()
+        run = 0
+        for column, into in enumerate(carry[1:]):
+            run = 0 if not into else 1 if columns[column] > 9 else run + 1
+            chains[row] = max(int(chains[row]), run)
+    error, total = error_by_carry_chain(problems, score(Adder(lambda a, b, column: a > b), problems))
+    assert total.tolist() == torch.bincount(chains).tolist()
+    larger = torch.tensor([int("".join(map(str, reversed(x)))) for x in problems.a.tolist()]) > torch.tensor(
+        [int("".join(map(str, reversed(x)))) for x in problems.b.tolist()]
+    )
+    for chain, share in enumerate(error):
+        assert share == pytest.approx(float(larger[chains == chain].double().mean()), nan_ok=True)
+
+
+def test_addresses_beyond_the_table_are_refused_before_they_are_looked_up():
+    long = OperandTask().problems(torch.tensor([[62, 1]]), generator())
+    assert int(lengths_of(long.a)) == 62
+    with pytest.raises(ValueError, match="needs address 64; the table ends at 63"):
+        score(LoopedTransformer(TINY), long)

@@ -27,6 +27,7 @@ import difflib
 import json
 import math
 import operator
+import re
 import statistics
 import textwrap
 from collections.abc import Mapping
@@ -282,11 +283,11 @@ class Measurement:
 
 
 def _counted(values: list, noun: str) -> str:
-    """What a list counts: "n = 5 seeds", "n = 1 key frequency", "n = 9 pairs of frequencies"."""
-    first, of, rest = noun.partition(" of ")
+    """What a list counts: "n = 5 seeds", "n = 1 key frequency", "n = 9 circles in a head"."""
     if len(values) != 1:
-        first = f"{first[:-1]}ies" if first.endswith("y") else f"{first}s"
-    return f"n = {len(values)} {first}{of}{rest}"
+        first, *rest = re.split(r"(?= of | in )", noun, maxsplit=1)
+        noun = (f"{first[:-1]}ies" if first.endswith("y") else f"{first}s") + "".join(rest)
+    return f"n = {len(values)} {noun}"
 
 
 def _as_list(value: Value) -> list[Number]:

@@ -181,6 +181,8 @@ def test_only_finite_numbers_count_as_measured(measured):
         ([4000.0, 4100.0, 4200.0], None, "4,100 ± 100 epochs", "n = 3 values, 4,000 to 4,200", 3),
         ([1.5, 2.5], "variant", "1.5, 2.5 epochs", "n = 2 variants, 1.5 to 2.5", 2),
         ([1, 2, 3, 4], "key frequency", "2.5 ± 1.29 epochs", "n = 4 key frequencies, 1 to 4", 4),
+        ([1, 2, 3, 4], "circle in a head", "2.5 ± 1.29 epochs", "n = 4 circles in a head, 1 to 4", 4),
+        ([1, 2, 3, 4], "pair of frequencies", "2.5 ± 1.29 epochs", "n = 4 pairs of frequencies, 1 to 4", 4),
         ([True, False, True], "head", "yes in 2 of 3 epochs", "n = 3 heads", 3),
         ({"b": [0.5, 0.7], "a": [1, 3]}, "seed", "b: 0.6 ± 0.141; a: 2 ± 1.41", "n = 2 seeds", 2),
         ({"pairs": 12769, "overlap": 0}, None, "pairs: 12,769; overlap: 0", "", 1),

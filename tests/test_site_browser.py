@@ -54,6 +54,14 @@ def widest(page) -> str:
     )
 
 
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_no_code_has_to_be_scrolled_sideways_on_a_desk(page, name):
+    page.set_viewport_size(DESK)
+    page.goto(name)
+    too_wide = "all => all.filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.textContent.slice(0, 60))"
+    assert page.locator("article .cell_input pre:visible").evaluate_all(too_wide) == []
+
+
 @pytest.mark.parametrize("mode", ["light", "dark"])
 def test_text_and_figures_can_be_read_in_both_modes(page, mode):
     """Text against its ground: WCAG AA, 4.5 : 1 and for large text 3 : 1. Figures: on white, unfiltered."""

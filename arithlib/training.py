@@ -5,13 +5,14 @@ Both depend on the step alone (a sampled batch is seeded by the step), so a run 
 last saved state to the bit-identical result on the same machine.
 """
 
+import math
 import os
 import sys
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 import torch
@@ -33,11 +34,47 @@ class AdamW:
     weight_decay: float = 1.0
     warmup_steps: int = 10
 
+    clip_norm: ClassVar[float | None] = None  # the largest gradient norm; a setting of ScheduledAdamW alone
+
     def build(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
         return torch.optim.AdamW(parameters, self.lr, self.betas, weight_decay=self.weight_decay, fused=True)
 
     def lr_at(self, step: int) -> float:
         return self.lr * min((step + 1) / self.warmup_steps, 1.0)
+
+
+@dataclass(frozen=True)
+class ScheduledAdamW(AdamW):
+    """AdamW whose learning rate falls to zero over `steps` steps, with clipped gradients.
+
+    schedule: "constant", "cosine" (from the warm-up on) or "trapezoid" (linear over the last `decay_steps`).
+    clip_norm: gradients of a larger norm are scaled down to it.
+    """
+
+    weight_decay: float = 0.01
+    warmup_steps: int = 100
+    steps: int = 0
+    schedule: str = "cosine"
+    decay_steps: int = 0
+    clip_norm: float | None = 1.0
+
+    def __post_init__(self):
+        if self.schedule not in ("constant", "cosine", "trapezoid"):
+            raise ValueError(f"schedule = {self.schedule!r}: choose one of constant, cosine, trapezoid")
+        if self.schedule != "constant" and self.steps <= self.warmup_steps + self.decay_steps:
+            raise ValueError(
+                f"{self.steps} steps leave nothing between {self.warmup_steps} steps of warm-up "
+                f"and {self.decay_steps} of decay"
+            )
+
+    def lr_at(self, step):
+        share = 1.0
+        if self.schedule == "cosine":
+            done = max(step - self.warmup_steps, 0) / (self.steps - self.warmup_steps)
+            share = (1 + math.cos(math.pi * done)) / 2
+        elif self.schedule == "trapezoid" and self.decay_steps:
+            share = min((self.steps - step) / self.decay_steps, 1.0)
+        return super().lr_at(step) * share
 
 
 class Objective(Protocol):
@@ -48,6 +85,10 @@ class Objective(Protocol):
 
     def evaluate(self, model: nn.Module) -> dict[str, float | np.ndarray]:
         """Named measurements of the model as it is; the same names and shapes at every call."""
+
+
+class OutOfTime(Exception):
+    """A run was asked to stop before its last step; its state is saved, and the same call continues it."""
 
 
 @dataclass
@@ -76,6 +117,7 @@ def train(
     label: str = "training",
     progress: bool | None = None,
     after_step: Callable[[nn.Module], None] | None = None,
+    minutes: float | None = None,
 ) -> Run:
     """Train `model` in place for `steps` steps; evaluated at step 0, every `evaluate_every` and at the last.
 
@@ -84,6 +126,7 @@ def train(
     snapshot_steps: steps at which the parameters are kept (0 is before the first step).
     progress: None shows a bar where somebody watches: on a terminal, or in a notebook run by hand.
     after_step: applied to the model after each update, for constrained parameters.
+    minutes: stop after so long, with the state saved, by raising OutOfTime.
     """
     torch_optimizer = optimizer.build(model.parameters())
     history: dict[str, list] = {"step": []}
@@ -111,18 +154,23 @@ def train(
                     bar.set_postfix_str(_summary(measured), refresh=False)
             if step in snapshot_steps and step not in snapshots:
                 snapshots[step] = {k: v.detach().cpu().clone() for k, v in model.state_dict().items()}
-            if state is not None and (time.perf_counter() - last_saved > save_every or step == steps):
+            late = minutes is not None and time.perf_counter() - started > 60 * minutes
+            if state is not None and (late or time.perf_counter() - last_saved > save_every or step == steps):
                 seconds = earlier_seconds + time.perf_counter() - started
                 _save(state, step, seconds, model, torch_optimizer, history, snapshots)
                 last_saved = time.perf_counter()
             if step == steps:
                 break
+            if late:
+                raise OutOfTime(f"{label}: {step:,} of {steps:,} steps are done. The same command continues.")
 
             for group in torch_optimizer.param_groups:
                 group["lr"] = optimizer.lr_at(step)
             torch_optimizer.zero_grad()
             loss = objective.loss(model, step)
             loss.backward()
+            if optimizer.clip_norm is not None:
+                nn.utils.clip_grad_norm_(model.parameters(), optimizer.clip_norm)
             torch_optimizer.step()
             if after_step is not None:
                 after_step(model)

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from arithlib.files import FileProblem, load_tensors
-from arithlib.training import AdamW, train
+from arithlib.training import AdamW, OutOfTime, ScheduledAdamW, train
 
 
 class Regression:
@@ -48,6 +48,55 @@ def test_it_learns_and_measures_at_zero_at_intervals_and_at_the_end():
 
 def test_the_warm_up_is_linear_and_then_flat():
     assert [AdamW(lr=1.0, warmup_steps=4).lr_at(step) for step in range(6)] == [0.25, 0.5, 0.75, 1, 1, 1]
+
+
+def test_the_rate_falls_to_zero_as_the_schedule_says():
+    cosine = ScheduledAdamW(lr=1.0, warmup_steps=4, steps=104)
+    assert [cosine.lr_at(step) for step in (0, 3, 4, 54, 104)] == pytest.approx([0.25, 1, 1, 0.5, 0])
+    trapezoid = ScheduledAdamW(lr=1.0, warmup_steps=4, steps=100, schedule="trapezoid", decay_steps=20)
+    assert [trapezoid.lr_at(step) for step in (1, 50, 80, 90, 100)] == pytest.approx([0.5, 1, 1, 0.5, 0])
+    assert ScheduledAdamW(lr=1.0, warmup_steps=4, schedule="constant").lr_at(10**6) == 1
+    with pytest.raises(ValueError, match="choose one of constant, cosine, trapezoid"):
+        ScheduledAdamW(schedule="linear", steps=1000)
+    with pytest.raises(ValueError, match="50 steps leave nothing between 100 steps of warm-up"):
+        ScheduledAdamW(steps=50)
+
+
+def test_gradients_are_clipped_to_their_norm():
+    class Steep(Regression):
+        def loss(self, model, step):
+            return 1e4 * super().loss(model, step)
+
+    norms = []
+    optimizer = ScheduledAdamW(schedule="constant", clip_norm=0.5)
+    train(
+        linear(), Steep(), optimizer, 3, evaluate_every=10, progress=False,
+        after_step=lambda m: norms.append(float(sum(p.grad.square().sum() for p in m.parameters()) ** 0.5)),
+    )  # fmt: skip
+    assert norms == pytest.approx([0.5] * 3, rel=1e-4)
+
+
+def test_a_run_stops_when_its_time_is_up_and_continues_to_the_same_bits(tmp_path):
+    class Slow(Regression):
+        def loss(self, model, step):
+            time.sleep(0.005)
+            return super().loss(model, step)
+
+    whole, state = linear(), tmp_path / "run.safetensors"
+    expected = run(whole)
+    for _ in range(25):  # each call makes one step at least
+        model = linear(seed=99) if state.exists() else linear()
+        try:
+            result = train(
+                model, Slow(), AdamW(lr=0.05, weight_decay=0.0), 25, evaluate_every=10, state=state, progress=False,
+                minutes=0.02 / 60,
+            )  # fmt: skip
+            break
+        except OutOfTime as stop:
+            saved = int(load_tensors(state)[0]["step"])
+            assert f"{saved} of 25 steps are done. The same command continues" in str(stop)
+    assert saved > 0 and torch.equal(model.weight, whole.weight)
+    np.testing.assert_array_equal(result.history["loss"], expected.history["loss"])
 
 
 def test_snapshots_are_the_parameters_of_their_step():

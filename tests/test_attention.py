@@ -59,3 +59,27 @@ def test_a_model_with_positions_is_refused():
     config = GrokkingConfig(p=P, d_model=16, n_heads=2, d_head=8, d_mlp=8, positions="learned")
     with pytest.raises(ValueError, match="two values for each residue"):
         attention_grid(GrokkingTransformer(config))
+
+
+def test_a_planted_petal_is_measured_with_its_frequencies_phase_and_amplitude():
+    p, k_e, k_a, S, phase = 113, 4, 32, 1.3, 0.7
+    planted = GrokkingTransformer(GrokkingConfig(d_model=8, n_heads=1, d_head=4, d_mlp=4)).double()
+    t = torch.arange(p, dtype=torch.float64)
+    circle, listens = (2 * torch.pi * k * t / p for k in (k_e, k_a))
+    with torch.no_grad():
+        for parameter in planted.parameters():
+            parameter.zero_()
+        planted.W_E[:p, :4] = torch.stack([circle.cos(), circle.sin(), listens.cos(), listens.sin()], 1)
+        planted.W_E[p, 4] = 1  # '='
+        planted.W_Q[0, 4, 0] = planted.config.d_head**0.5
+        planted.W_K[0, 4, 0] = -50
+        planted.W_K[0, 2:4, 0] = S * torch.tensor([phase, phase + torch.pi / 2], dtype=torch.float64).cos()
+        planted.W_V[0, :2, :2] = torch.eye(2)
+    pattern, v = attention_grid(planted)
+    score = S * (listens + phase).cos()
+    torch.testing.assert_close(head_scores(pattern)[:, 0], score)
+    x = torch.polar(torch.ones(p, dtype=torch.float64), circle)
+    alpha = 1 / (1 + (score[None] - score[:, None]).exp())
+    z = mix(weight_on_a(head_scores(pattern)), v)[:, :, 0]
+    petal = alpha * x[:, None] + (1 - alpha) * x[None]
+    torch.testing.assert_close(torch.view_as_complex(z[..., :2].contiguous()), petal)

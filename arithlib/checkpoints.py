@@ -119,9 +119,17 @@ def read(name: str, folder: Path | None = None) -> Trained:
 
 
 def make(
-    name: str, folder: Path | None = None, *, device: str | None = None, progress: bool | None = None
+    name: str,
+    folder: Path | None = None,
+    *,
+    device: str | None = None,
+    progress: bool | None = None,
+    minutes: float | None = None,
 ) -> Trained:
-    """Train an experiment and write its checkpoint; continues an interrupted run of the same experiment."""
+    """Train an experiment and write its checkpoint; continues an interrupted run of the same experiment.
+
+    minutes: stop after so long by raising `training.OutOfTime`; the next call continues.
+    """
     experiment = experiments.get(name)
     folder = folder or local_folder()
     device = choose_device(device)
@@ -139,6 +147,7 @@ def make(
         label=name,
         progress=progress,
         after_step=experiment.after_step,
+        minutes=minutes,
     )
     model = model.cpu().eval()
     history = run.history | experiment.finish(model, run)

@@ -1,0 +1,115 @@
+"""Experiments on written arithmetic: what they train on, what they measure, and that a tiny one learns."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+
+from arithlib import checkpoints, experiments
+from arithlib.experiments.abacus import AbacusExperiment, OperandObjective
+from arithlib.models.looped import LoopedConfig, ProgressiveLoss
+from arithlib.models.positions import Offsets
+from arithlib.tasks.operands import OperandTask
+from arithlib.training import OutOfTime, ScheduledAdamW
+
+TINY = AbacusExperiment(
+    name="abacus-tiny", about="a test", steps=6, evaluate_every=3, batch_size=16, evaluation_count=8,
+    task=OperandTask(max_digits=2), offsets=Offsets("per batch", k=5),
+    model=LoopedConfig(d_model=16, n_heads=2, d_mlp=32, n_layers=1, offset=1),
+    optimizer=ScheduledAdamW(steps=6, warmup_steps=2),
+)  # fmt: skip
+
+
+@pytest.fixture
+def tiny(monkeypatch, tmp_path):
+    monkeypatch.setitem(experiments.EXPERIMENTS, TINY.name, TINY)
+    monkeypatch.setattr(checkpoints, "shipped_folder", lambda: tmp_path / "checkpoints")
+    monkeypatch.setattr(checkpoints, "local_folder", lambda: tmp_path / "runs")
+    return TINY
+
+
+def objective(experiment):
+    model = experiment.build()
+    return OperandObjective(experiment, model, torch.device("cpu")), model
+
+
+@pytest.mark.parametrize("policy", ["per batch", "per sample"])
+def test_the_loss_is_the_mean_over_answer_tokens_however_the_batch_is_grouped(policy):
+    made, model = objective(dataclasses.replace(TINY, offsets=Offsets(policy, k=1), loss=ProgressiveLoss(0.5)))
+    grouped = made.loss(model, 3)
+    made.parts = 1
+    torch.testing.assert_close(grouped, made.loss(model, 3))
+    batch = TINY.task.sample(16, torch.Generator().manual_seed(3))
+    logits = model(batch.tokens, torch.tensor([[0]]), loops=2)[:, :-1]
+    losses = torch.nn.functional.cross_entropy(logits.transpose(1, 2), batch.tokens[:, 1:], reduction="none")
+    made.experiment = dataclasses.replace(TINY, offsets=Offsets(policy, k=1))
+    torch.testing.assert_close(made.loss(model, 3), losses[batch.answer_mask[:, 1:]].mean())
+
+
+def test_a_step_fixes_its_batch_and_seeds_and_steps_differ():
+    made, model = objective(TINY)
+    assert made.loss(model, 3) == made.loss(model, 3) != made.loss(model, 4)
+    other, _ = objective(dataclasses.replace(TINY, data_seed=1))
+    assert other.loss(model, 3) != made.loss(model, 3)
+
+
+def test_the_question_counts_only_where_it_is_asked_for():
+    made, model = objective(dataclasses.replace(TINY, mask_question=False))
+    batch = TINY.task.sample(16, torch.Generator().manual_seed(3))
+    assert made._learned(batch).sum() == batch.stop.sum()
+    assert objective(TINY)[0]._learned(batch).sum() == (batch.stop - batch.start).sum()
+
+
+def test_evaluation_measures_lengths_loops_and_the_probes_of_the_source():
+    made, model = objective(TINY)
+    measured = made.evaluate(model)
+    assert [len(part) for part in made.by_length] == [2] * 6
+    assert [int(part.start[0]) for part in made.by_length] == [2 * n + 2 for n in (2, 2, 3, 4, 6, 10)]
+    assert measured["loss_by_loops"].shape == (2,) and measured["loss"] == measured["loss_by_loops"][-1]
+    assert measured["probe_perplexity"].shape == (4,) and measured["probe_perplexity"].min() > 1
+    assert 0 <= measured["exact_match"] <= 1
+
+
+def test_a_tiny_adder_learns_and_is_read_back(tiny, monkeypatch):
+    longer = dataclasses.replace(
+        TINY, steps=250, evaluate_every=250, batch_size=64, evaluation_count=64, task=OperandTask(max_digits=1),
+        offsets=Offsets("fixed", value=1), optimizer=ScheduledAdamW(lr=1e-2, steps=250, warmup_steps=10),
+        model=dataclasses.replace(TINY.model, d_model=32, d_mlp=64),
+    )  # fmt: skip
+    monkeypatch.setitem(experiments.EXPERIMENTS, TINY.name, longer)
+    made = checkpoints.make(TINY.name, device="cpu", progress=False)
+    assert made.history["loss"][0] > 2 and made.history["loss"][-1] < 1
+    model = checkpoints.read(TINY.name).model
+    right = sum(model.add(a, b) == a + b for a in range(10) for b in range(10))
+    assert right >= 50
+
+
+def test_stopped_and_continued_it_is_the_same_run_bit_for_bit(tiny, tmp_path):
+    whole = checkpoints.make(TINY.name, tmp_path / "whole", device="cpu", progress=False)
+    for _ in range(20):
+        try:
+            parts = checkpoints.make(TINY.name, tmp_path / "parts", device="cpu", progress=False, minutes=1e-3)
+            break
+        except OutOfTime:
+            assert not (tmp_path / "parts/abacus-tiny.json").exists()
+    for name, value in whole.model.state_dict().items():
+        assert torch.equal(value, parts.model.state_dict()[name])
+    np.testing.assert_array_equal(whole.history["probe_perplexity"], parts.history["probe_perplexity"])
+
+
+def test_every_experiment_builds_and_its_schedule_is_its_length():
+    for experiment in experiments.match("abacus-*"):
+        assert experiment.optimizer.steps == experiment.steps
+        if experiment.scale == "cpu" and experiment.model_seed == 0:
+            model = experiment.build()
+            longest = 5 * experiment.task.max_digits
+            model.positions.require(model.offsets, longest + 1)
+
+
+def test_settings_that_contradict_each_other_are_refused():
+    with pytest.raises(ValueError, match="abacus-tiny: 7 steps, a schedule of 6"):
+        dataclasses.replace(TINY, steps=7)
+    with pytest.raises(ValueError, match="needs address 302; the table ends at 255"):
+        dataclasses.replace(TINY, offsets=Offsets(k=300))
+    assert dataclasses.replace(TINY, value=3.0).hash() == TINY.hash()

@@ -47,3 +47,7 @@ def test_signs_of_arithmetic_are_no_markup_but_code_stays_code():
 def test_an_indented_paragraph_is_code_and_an_example_is_left_alone():
     assert shown("Call\n\n    f(*x)\n    g(y)") == "Call\n\n::\n\n    f(*x)\n    g(y)"
     assert shown(">>> 2 * 3\n6") == ">>> 2 * 3\n6"
+
+
+def test_a_block_that_the_text_announces_itself_is_announced_once():
+    assert shown("A rule::\n\n    rule:\n      a: 1\n    per: b") == "A rule::\n\n    rule:\n      a: 1\n    per: b"

@@ -96,10 +96,13 @@ def over_difference(grid: Tensor, frequency: int) -> tuple[Tensor, Tensor]:
 class WaveNeurons:
     """Neurons reduced to ten numbers each, a field an (F,) tensor; phases in radians.
 
-    before the ReLU:  bias + gain (cos(w a + phase) + cos(w b + phase))
-        + product cos(w (a + b) + product_phase) + difference cos(w (a - b))
-        + overtone (cos(2 w a + overtone_phase) + cos(2 w b + overtone_phase))
-    for the logit of c:  read cos(w c + read_phase)
+    Before the ReLU a neuron hears, and for the logit of c it is read by::
+
+        bias + gain (cos(w a + phase) + cos(w b + phase))
+             + product cos(w (a + b) + product_phase) + difference cos(w (a - b))
+             + overtone (cos(2 w a + overtone_phase) + cos(2 w b + overtone_phase))
+
+        read cos(w c + read_phase)
 
     These are all the waves that a wave at w and its square have in a model that treats a and b alike.
     """

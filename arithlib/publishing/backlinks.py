@@ -108,7 +108,9 @@ def plain_text(app, what: str, name: str, obj, options, lines: list[str]) -> Non
         if paragraph.startswith(">>>"):
             continue
         if re.match(r"    .*(\n    .*)*$", paragraph):
-            paragraphs[index] = f"::\n\n{paragraph}"
+            # Where the text before announces a block itself, another `::` would be taken for the block.
+            announced = index > 0 and paragraphs[index - 1].endswith("::")
+            paragraphs[index] = paragraph if announced else f"::\n\n{paragraph}"
             continue
         # Every second piece stands between backquotes.
         pieces = re.split(r"(`+[^`]*`+)", paragraph)

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 import arithlib
-from arithlib import experiments
+from arithlib import experiments, parallel
 from arithlib.experiments import Experiment
 from arithlib.files import FileProblem, choose_device, device_name, load_tensors, save_tensors, sha256, write_atomic
 from arithlib.training import train
@@ -132,7 +132,10 @@ def make(
     """
     experiment = experiments.get(name)
     folder = folder or local_folder()
-    device = choose_device(device)
+    device = parallel.join(choose_device(device))
+    first = parallel.rank() == 0
+    if parallel.size() > 1 and not experiment.shares_batches:
+        raise ValueError(f"{name} trains in one process: start it without torchrun")
     state = folder / f"{name}.{experiment.hash()}.state.safetensors"
     torch.manual_seed(experiment.model_seed)
     model = experiment.build().to(device)
@@ -145,15 +148,16 @@ def make(
         snapshot_steps=experiment.snapshot_steps,
         state=state,
         label=name,
-        progress=progress,
+        progress=progress if first else False,
         after_step=experiment.after_step,
         minutes=minutes,
     )
     model = model.cpu().eval()
     history = run.history | experiment.finish(model, run)
     trained = Trained(experiment, model, history, provenance(experiment, history, run.seconds, device))
-    write(trained, folder)
-    state.unlink(missing_ok=True)
+    if first:
+        write(trained, folder)
+        state.unlink(missing_ok=True)
     return trained
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from arithlib import parallel
 from arithlib.exact_match import score
 from arithlib.experiments.base import Experiment
 from arithlib.models.attention import best_kernel
@@ -28,7 +29,8 @@ REACH = (1, 1.25, 1.5, 2, 3, 5)
 class OperandObjective:
     """Cross-entropy of the answers of fresh problems at every step, seeded by the step.
 
-    On a CPU the batch is computed in four groups of similar length; on a GPU at one width in bfloat16, compiled.
+    Several processes share a batch, and their losses add up to its mean. On a CPU it is computed in four groups of
+    similar length; on a GPU at one width in bfloat16, compiled.
     """
 
     def __init__(self, experiment: "AbacusExperiment", model: LoopedTransformer, device: torch.device):
@@ -57,13 +59,16 @@ class OperandObjective:
         loops = e.loss.draw(e.model.n_loops, self.loop_generator.manual_seed(seed))
         problems = e.task.sample(e.batch_size, generator)
         offset = e.offsets.draw(e.batch_size, generator).expand(e.batch_size, 1)
+        learned = self._learned(problems)[:, 1:].sum()
+        own = slice(parallel.rank(), None, parallel.size())
+        problems, offset = problems[own], offset[own]
         parts = [problems] if self.parts == 1 else problems.by_length(self.parts)
         offsets = offset.split([len(part) for part in parts])
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
             total = sum(
                 e.loss(model, part, own, loops, self._learned(part)) for part, own in zip(parts, offsets, strict=True)
             )
-        return total / sum(self._learned(part)[:, 1:].sum() for part in parts)
+        return total / learned
 
     def _learned(self, problems: Problems) -> Tensor:
         """(B, T) the tokens that the loss counts."""
@@ -114,6 +119,7 @@ class AbacusExperiment(Experiment):
     evaluation_count: int = 256
     value: float = 0.0
 
+    shares_batches = True
     not_hashed = (*Experiment.not_hashed, "value")
 
     def __post_init__(self):
@@ -160,8 +166,9 @@ def preset(name, about, steps, seed, *, lr=1e-3, evaluations=50, **more):
 def presets():
     """Every experiment of part 3, in the order in which `arithlib list` prints them."""
     yield preset(
-        "abacus-live", "up to 6 digits, trained while the book is built (chapter 31)", 3000, 0, lr=3e-3,
-        task=OperandTask(max_digits=6), offsets=Offsets("per batch", k=30), model=LoopedConfig(n_layers=1, offset=8),
+        "abacus-live", "up to 6 digits, trained while the book is built (chapter 31)", 3000, 0, lr=2e-3,
+        evaluations=25, task=OperandTask(max_digits=6), offsets=Offsets("per batch", k=30),
+        model=LoopedConfig(n_layers=1, offset=8),
     )  # fmt: skip
     for seed in SEEDS:
         yield preset(

@@ -32,6 +32,7 @@ class Experiment:
     scale: str = "cpu"
 
     version: ClassVar[int] = 1  # raise when the meaning of a field changes: older checkpoints become stale
+    shares_batches: ClassVar[bool] = False  # whether the objective computes only this process's rows of a batch
     not_hashed: ClassVar[tuple[str, ...]] = ("name", "about", "scale")
 
     def settings(self) -> dict:

@@ -1,16 +1,17 @@
 """The workflow makes what is missing or stale and nothing else, here and on a cluster."""
 
+import contextlib
 import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 import nbformat
+import psutil
 import pytest
 import yaml
 from nbformat.v4 import new_code_cell, new_notebook
@@ -113,7 +114,16 @@ def test_a_failed_notebook_runs_again_and_the_others_are_kept(project):
     assert stale(project) == {"10_waves"}
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no process groups to kill")
+def kill_with_children(process: subprocess.Popen) -> None:
+    """Kill a process and all that it started, as no signal to a group would do on Windows."""
+    children = psutil.Process(process.pid).children(recursive=True)
+    for member in (process, *children):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            member.kill()
+    process.wait()
+    psutil.wait_procs(children, timeout=60)
+
+
 def test_a_build_that_was_killed_goes_on_where_it_stopped(project):
     marker = project / "running"
     waits = f"import pathlib, time\npathlib.Path({str(marker)!r}).touch()\ntime.sleep(60 * (steps == 3))"
@@ -124,13 +134,11 @@ def test_a_build_that_was_killed_goes_on_where_it_stopped(project):
         env=with_own_library(project),
         stderr=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
-        start_new_session=True,
     )
     deadline = time.monotonic() + 600
     while not marker.exists() and build.poll() is None and time.monotonic() < deadline:
         time.sleep(0.1)
-    os.killpg(build.pid, signal.SIGKILL)
-    build.wait()
+    kill_with_children(build)
     assert marker.exists(), "the notebook never started"
     write_chapter(project, "10_waves", ["print(steps)"])
     assert runs(project) == {"10_waves"}

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from arithlib.analysis.circles import fit_circle
+from arithlib.analysis.circles import circle_plane, fit_circle
+from arithlib.analysis.fourier import fourier_coefficients, wave_rows
 
 
 def planted_circle(p, k, radius=2.0, squash=1.0, noise=0.0, columns=40, seed=0):
@@ -46,3 +47,10 @@ def test_a_frequency_or_a_width_that_cannot_be_is_refused():
         fit_circle(planted_circle(113, 1), 57)
     with pytest.raises(ValueError, match="at least two columns"):
         fit_circle(torch.ones(113, 1), 3)
+
+
+def test_the_plane_is_orthonormal_and_its_axes_point_along_the_cosine_and_the_sine():
+    x = planted_circle(113, 9)
+    plane = circle_plane(x, 9)
+    torch.testing.assert_close(plane.T @ plane, torch.eye(2, dtype=torch.float64))
+    assert (fourier_coefficients(x)[wave_rows([9])] @ plane).diagonal().min() > 0

@@ -25,6 +25,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from arithlib import claims as _claims
 from arithlib import style
@@ -35,6 +36,7 @@ style.use()
 
 KEY = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 ALT_AT_LEAST = 20
+POINTS_AT_LEAST = 7  # the smallest text of a figure
 SVG_AT_MOST = 2_000_000
 FINEST_TOLERANCE = 1e-6  # baselines keep six significant digits of a float
 DPI = 100
@@ -112,7 +114,7 @@ def figure(
     pixels: also compare the picture; for figures without training in them.
 
     Raises ChapterError, and keeps what was recorded before, for anything above that does not hold, an axis without a
-    label, overlapping tick labels or a blank plot; FileProblem if the records cannot be written.
+    label, overlapping tick labels, text below 7 points or a blank plot; FileProblem if the records cannot be written.
     """
     if not KEY.fullmatch(key):
         raise ChapterError(f"figure key {key!r} must be kebab-case, like loss-curves")
@@ -142,6 +144,7 @@ def figure(
             f"figure {key}: {len(svg) / 1e6:.1f} MB of SVG, limit 2; draw many points with rasterized=True"
         )
     record["structure"] = structure(key, fig)
+    smallest = _smallest_text(key, fig)
     packed = io.BytesIO()
     np.savez_compressed(packed, **arrays)
 
@@ -157,7 +160,15 @@ def figure(
     display(
         {"image/svg+xml": svg.decode(), "text/plain": alt},
         raw=True,
-        metadata={"arithlib": {"figure": key, "alt": alt, "caption": caption}},
+        metadata={
+            "arithlib": {
+                "figure": key,
+                "alt": alt,
+                "caption": caption,
+                "inches": float(fig.get_figwidth()),
+                "points": smallest,
+            }
+        },
     )
     plt.close(fig)  # or the inline backend would show it a second time
 
@@ -303,6 +314,18 @@ def _check_drawn(key: str, fig: Figure, axes: list[Axes]) -> None:
             raise ChapterError(
                 f"figure {key}, axes {number} is blank: nothing is drawn, or it lies outside the limits"
             )
+
+
+def _smallest_text(key: str, fig: Figure) -> float:
+    """Size of the smallest text in points. Raises ChapterError where it cannot be read."""
+    texts = [text for text in fig.findobj(Text) if text.get_visible() and text.get_text().strip()]
+    smallest = min(texts, key=Text.get_fontsize, default=Text(0, 0, fontsize=mpl.rcParams["font.size"]))
+    if smallest.get_fontsize() < POINTS_AT_LEAST:
+        raise ChapterError(
+            f"figure {key}: {smallest.get_text()!r} has {smallest.get_fontsize():.1f} points; "
+            f"text is at least {POINTS_AT_LEAST} points, or nobody reads it"
+        )
+    return float(smallest.get_fontsize())
 
 
 def _artists(ax: Axes) -> list:

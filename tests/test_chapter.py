@@ -73,7 +73,19 @@ def test_a_figure_is_shown_as_svg_with_what_a_page_needs(shown):
     draw()
     [(data, metadata)] = shown
     assert data["image/svg+xml"].startswith("<?xml") and data["text/plain"] == ALT
-    assert metadata == {"arithlib": {"figure": "accuracy", "alt": ALT, "caption": "It rises."}}
+    note = {"figure": "accuracy", "alt": ALT, "caption": "It rises.", "inches": 5.6, "points": 10.0}
+    assert metadata == {"arithlib": note}
+
+
+def test_the_smallest_text_of_a_figure_is_known_and_can_be_read(shown):
+    fig = a_plot()
+    fig.axes[0].text(0, 0, "small", fontsize=8)
+    draw(fig=fig)
+    assert shown[0][1]["arithlib"]["points"] == 8
+    fig = a_plot()
+    fig.axes[0].text(0, 0, "tiny", fontsize=6)
+    with pytest.raises(ChapterError, match="'tiny' has 6.0 points"):
+        draw("other", fig=fig)
 
 
 def test_a_figure_is_closed_so_that_it_is_not_shown_twice():

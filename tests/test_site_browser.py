@@ -45,6 +45,26 @@ def test_a_page_opens_without_a_network_and_fits_a_phone(page, name):
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"], widest(page)
 
 
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_figures_of_small_text_keep_their_size_on_a_phone_and_scroll_under_their_caption(page, name):
+    page.goto(name)
+    page.evaluate("document.querySelectorAll('img').forEach(image => image.loading = 'eager')")
+    page.wait_for_function("[...document.querySelectorAll('figure img')].every(i => i.complete)")
+    shown = page.locator("figure img").evaluate_all(
+        """images => images.map(i => {
+            const figure = i.closest('figure'), caption = figure.querySelector('figcaption');
+            figure.scrollLeft = 50;
+            return {wide: i.classList.contains('wide'), scale: i.getBoundingClientRect().width / i.naturalWidth,
+                    scrolls: getComputedStyle(figure).overflowX == 'auto',
+                    shift: caption.getBoundingClientRect().left - figure.getBoundingClientRect().left};
+        })"""
+    )
+    assert shown
+    for figure in shown:
+        assert figure["scale"] > (0.84 if figure["wide"] else 0.6), figure
+        assert figure["scrolls"] == figure["wide"] and abs(figure["shift"]) < 2, figure
+
+
 def widest(page) -> str:
     """The innermost elements that stick out on the right, for the message."""
     return page.evaluate(

@@ -15,7 +15,8 @@ KEY, ALT = "tiny-wave", "A wave that rises from zero to one and falls back to mi
 
 
 def figure_output(svg: str, key: str = KEY) -> nbformat.NotebookNode:
-    note = {"figure": key, "alt": ALT, "caption": "One period of $\\sin x$; watch the **zero** in the middle."}
+    caption = "One period of $\\sin x$; watch the **zero** in the middle."
+    note = {"figure": key, "alt": ALT, "caption": caption, "inches": 5.6, "points": 11.0}
     data = {"image/svg+xml": svg, "text/plain": "<Figure>"}
     return new_output("display_data", data=data, metadata={"arithlib": note})
 

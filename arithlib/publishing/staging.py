@@ -20,6 +20,8 @@ from arithlib.publishing import pages
 from arithlib.publishing.project import Project
 
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
+# Of a figure on a phone: its column, and the smallest text that is still read with ease.
+PHONE_PIXELS, TEXT_PIXELS = 340, 8.5
 PROGRESS = re.compile(r"\d+%\|.*\|.*\d|\d+(it|s)/(s|it)\b")
 
 
@@ -177,10 +179,16 @@ def add_figure_metadata(notebook: NotebookNode) -> list[str]:
         downloads = f"{{download}}`data </figures/{key}.json>` · {{download}}`drawing </figures/{key}.svg>`"
         cell.metadata["mystnb"] = {
             "figure": {"name": key, "caption": f"{note['caption']}\n\n{downloads}"},
-            "image": {"alt": note["alt"]},
+            "image": {"alt": note["alt"]} | ({"classes": "wide"} if _is_wide(note) else {}),
         }
         keys.append(key)
     return keys
+
+
+def _is_wide(note: dict) -> bool:
+    """Whether a phone would show the smallest text too small, so that the figure scrolls there (book.css)."""
+    scale = PHONE_PIXELS / (96 * note["inches"])
+    return scale * note["points"] * 96 / 72 < TEXT_PIXELS
 
 
 def _readable_json(arrays: dict[str, np.ndarray]) -> bytes:

@@ -1,7 +1,7 @@
 """Experiments on written arithmetic (part 3): looped transformers with Abacus positions, and their rivals.
 
 arithlib train abacus-live          under 3 minutes on two cores
-arithlib train "abacus-cpu-s*"      about 45 minutes each on two cores
+arithlib train "abacus-cpu-s*"      about half an hour each on two cores
 arithlib train --queue gpu --minutes 25 --out results      the next paper-sized ones, on a GPU
 """
 
@@ -113,7 +113,7 @@ class AbacusExperiment(Experiment):
     model: LoopedConfig = field(default_factory=LoopedConfig)
     offsets: Offsets = Offsets("per batch", k=100)
     loss: ProgressiveLoss = ProgressiveLoss()
-    batch_size: int = 128
+    batch_size: int = 64
     data_seed: int = 0
     mask_question: bool = True
     evaluation_count: int = 256
@@ -149,7 +149,7 @@ SOURCE_OFFSETS, SOURCE_LOSS = Offsets("per sample", k=100), ProgressiveLoss(alph
 WIDE = LoopedConfig(d_model=512, n_heads=8, d_mlp=2048, n_layers=2, n_loops=4)
 
 
-def preset(name, about, steps, seed, *, lr=1e-3, evaluations=50, **more):
+def preset(name, about, steps, seed, *, lr=1.5e-3, evaluations=50, **more):
     """An experiment whose rate warms up over a twentieth of its steps and falls to zero along a cosine."""
     return AbacusExperiment(
         name=name,
@@ -166,13 +166,12 @@ def preset(name, about, steps, seed, *, lr=1e-3, evaluations=50, **more):
 def presets():
     """Every experiment of part 3, in the order in which `arithlib list` prints them."""
     yield preset(
-        "abacus-live", "up to 6 digits, trained while the book is built (chapter 31)", 3000, 0, lr=2e-3,
-        evaluations=25, task=OperandTask(max_digits=6), offsets=Offsets("per batch", k=30),
-        model=LoopedConfig(n_layers=1, offset=8),
+        "abacus-live", "up to 6 digits, trained while the book is built (chapter 31)", 2000, 0,
+        task=OperandTask(max_digits=6), offsets=Offsets("per batch", k=30), model=LoopedConfig(offset=8),
     )  # fmt: skip
     for seed in SEEDS:
         yield preset(
-            f"abacus-cpu-s{seed}", "the looped adder, up to 20 digits: 45 minutes on two cores (part 3)", 11_000, seed
+            f"abacus-cpu-s{seed}", "the looped adder, up to 20 digits: 30 minutes on two cores (part 3)", 12_000, seed
         )
     for seed in SEEDS:
         yield preset(

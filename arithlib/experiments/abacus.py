@@ -136,6 +136,26 @@ class AbacusExperiment(Experiment):
     def objective(self, model, device):
         return OperandObjective(self, model, device)
 
+    def finish(self, model, run):
+        """What each of S snapshots can do with sums of two numbers of n digits, evaluation_count for each n to N.
+
+        snapshot_step: (S,). exact_match_by_digits: (S, N). error_by_place: (S, M) share of wrong tokens at each
+        place of the answers for n = N.
+        """
+        if not run.snapshots:
+            return {}
+        N, count = self.task.max_digits, self.evaluation_count
+        lengths = torch.arange(1, N + 1).repeat_interleave(count)[:, None].expand(-1, 2)
+        problems = self.task.problems(lengths, torch.Generator().manual_seed(2**31 + 1 + self.data_seed))
+        then = LoopedTransformer(self.model)
+        measured = {"snapshot_step": [], "exact_match_by_digits": [], "error_by_place": []}
+        for step, parameters in sorted(run.snapshots.items()):
+            then.load_state_dict(parameters)
+            measured["snapshot_step"].append(step)
+            measured["exact_match_by_digits"].append(score(then, problems).exact.view(N, count).double().mean(1))
+            measured["error_by_place"].append(score(then, problems[-count:]).error_by_place)
+        return {name: np.array(values) for name, values in measured.items()}
+
 
 # ---- presets -----------------------------------------------------------------------------------------------------
 
@@ -168,6 +188,7 @@ def presets():
     yield preset(
         "abacus-live", "up to 6 digits, trained while the book is built (chapter 31)", 2000, 0,
         task=OperandTask(max_digits=6), offsets=Offsets("per batch", k=30), model=LoopedConfig(offset=8),
+        snapshot_steps=tuple(range(0, 2001, 200)),
     )  # fmt: skip
     for seed in SEEDS:
         yield preset(

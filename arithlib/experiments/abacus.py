@@ -240,8 +240,9 @@ def _ablations():
         for seed in SEEDS:
             more = {"task": TEN} | more
             yield preset(
-                f"abacus-ten-{label}-s{seed}".replace("ten-ten", "ten"), f"{about} (chapter 34)", 3000, seed, **more
-            )
+                f"abacus-ten-{label}-s{seed}".replace("ten-ten", "ten"), f"{about} (chapter 34)", 3000, seed,
+                snapshot_steps=tuple(range(0, 3001, 250)), **more,
+            )  # fmt: skip
 
 
 def _paper_sized():

@@ -58,6 +58,21 @@ def test_redrawn_offsets_are_scored_as_they_are_decoded():
     assert 0 < exact.sum() < 100
 
 
+def test_several_offsets_decide_together_in_scoring_as_in_decoding():
+    model, policies = half_trained(), [Offsets("fixed", value=value) for value in (0, 2, 9)]
+    problems = TASK.from_numbers([(a, b) for a in range(10) for b in range(10)])
+    together = score(model, problems, offsets=policies)
+    written = greedy(model, problems.prompts(), 3, offsets=policies)
+    assert torch.equal(together.exact, (written == problems.tokens[:, 4:7]).all(1))
+    alone = [score(model, problems, offsets=policy) for policy in policies]
+    torch.testing.assert_close(together.log_probability, torch.stack([s.log_probability for s in alone]).mean(0))
+    assert not torch.equal(together.exact, alone[0].exact)
+    with pytest.raises(ValueError, match="no offset policy"):
+        score(model, problems, offsets=[])
+    with pytest.raises(ValueError, match="needs address"):
+        score(model, problems, offsets=[*policies, Offsets("fixed", value=62)])
+
+
 class Adder(nn.Module):
     """Writes every sum of its batch right, but for the columns and sums it is told to spoil."""
 

@@ -6,7 +6,7 @@ writes exactly this answer, and where it does not, something else: with the righ
 Dimensions: B problems, T tokens, V vocabulary.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -113,28 +113,30 @@ def length_grid(
     *,
     count: int = 100,
     seed: int = 0,
-    offsets: Offsets | Sequence[Offsets] | None = None,
+    offsets: Offsets | Sequence[Offsets] | Callable[[int], Sequence[Offsets]] | None = None,
     loops: int | None = None,
 ) -> np.ndarray:
     """(rows, columns) share of exact answers among `count` problems with so many digits in each operand.
 
     Cells of similar length are measured together. The problems depend on the seed and the cells alone.
+    offsets: as in `score`, or a function that gives them for the number of digits of a cell's longer operand.
     """
     cells = torch.tensor([(a, b) for a in rows for b in columns])
     generator, for_offsets = (torch.Generator(model.device).manual_seed(seed) for _ in range(2))
     exact = torch.empty(len(cells), dtype=torch.double)
-    for same in _by_total(cells):
+    chosen = offsets if callable(offsets) else lambda digits: offsets
+    for same in _groups(cells.amax(1) if callable(offsets) else cells.sum(1)):
         lengths = cells[same].repeat_interleave(count, 0)
         problems = task.problems(lengths, generator).trimmed()
-        scores = score(model, problems, offsets=offsets, loops=loops, generator=for_offsets)
+        policies = chosen(int(cells[same].max()))
+        scores = score(model, problems, offsets=policies, loops=loops, generator=for_offsets)
         exact[same] = scores.exact.view(-1, count).double().mean(1).cpu()
     return exact.view(len(rows), len(columns)).numpy()
 
 
-def _by_total(cells: Tensor) -> list[Tensor]:
-    """Indices of the cells, those with equally many digits together."""
-    totals = cells.sum(1)
-    return [(totals == total).nonzero()[:, 0] for total in totals.unique()]
+def _groups(keys: Tensor) -> list[Tensor]:
+    """Indices of the entries, those with equal keys together."""
+    return [(keys == key).nonzero()[:, 0] for key in keys.unique()]
 
 
 def error_by_carry_chain(problems: Problems, scores: Scores) -> tuple[np.ndarray, np.ndarray]:

@@ -123,6 +123,19 @@ def test_a_grid_finds_the_cells_that_fail():
     assert grid.tolist() == [[1, 0, 1], [1, 0, 1]]
 
 
+def test_a_grid_may_choose_its_offsets_by_the_longer_operand():
+    asked = []
+
+    def offsets(digits):
+        asked.append(digits)
+        return [Offsets("fixed", value=digits)]
+
+    grid = length_grid(
+        Adder(lambda a, b, column: len(str(b)) == 3), OperandTask(), [1, 4], [2, 3, 5], count=4, offsets=offsets
+    )
+    assert grid.tolist() == [[1, 0, 1], [1, 0, 1]] and asked == [2, 3, 4, 5]
+
+
 def test_a_grid_is_the_same_under_any_number_of_cells_a_pass_and_loops_can_be_chosen(monkeypatch):
     model = half_trained()
     whole = length_grid(model, TASK, [1, 2], [1], count=200)

@@ -108,7 +108,7 @@ def spread_offsets(count: int, digits: int, last_row: int) -> list[Offsets]:
     Raises ValueError where no offset does.
 
     >>> [policy.value for policy in spread_offsets(4, digits=40, last_row=120)]
-    [10, 30, 49, 69]
+    [10, 30, 50, 70]
     """
     last = last_row - digits - 1
     if count < 1 or last < 0:

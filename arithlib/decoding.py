@@ -3,6 +3,8 @@
 Dimensions: B prompts, T tokens of a prompt.
 """
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -17,7 +19,7 @@ def greedy(
     prompts: Tensor,
     steps: int,
     *,
-    offsets: Offsets | None = None,
+    offsets: Offsets | Sequence[Offsets] | None = None,
     loops: int | None = None,
     generator: torch.Generator | None = None,
     cache: bool = True,
@@ -25,29 +27,49 @@ def greedy(
     """(B, T) prompts -> (B, up to `steps`) tokens; after an end token come end tokens only.
 
     offsets: the model's own fixed offset by default. Each prompt keeps its draw to the end, except under the policy
-        "redrawn", where every step draws anew and no key or value can be kept. generator: for the draws.
+        "redrawn", where every step draws anew and no key or value can be kept. Of several policies the mean of their
+        log-probabilities decides each token. generator: for the draws.
     cache: False computes every prefix again, as the source does; the tokens are the same.
     Raises ValueError for a prompt without digits, or where the answer could need an address beyond the table.
     """
-    offsets = offsets or model.offsets
+    policies = policies_of(model, offsets)
     index = number_index(prompts)
     if bool((index == 0).all(1).any()):
         row = int((index == 0).all(1).nonzero()[0])
         text = CharacterTokenizer().decode(prompts[row].tolist())
         raise ValueError(f"prompt {row} is {text!r}: there is no digit in it, so nothing to calculate with")
-    # An answer is a number of at most `steps` digits before its end token.
-    model.positions.require(offsets, max(int(index.max()), steps - 1))
     generator = generator or torch.Generator(prompts.device).manual_seed(0)
-    redraws = offsets.policy == "redrawn"
-    offset = offsets.draw(len(prompts), generator)
-    stored = KeyValueCache(prompts.shape[1] + steps) if cache and not redraws else None
+    draws, stores = [], []
+    for policy in policies:
+        # An answer is a number of at most `steps` digits before its end token.
+        model.positions.require(policy, max(int(index.max()), steps - 1))
+        draws.append(policy.draw(len(prompts), generator))
+        keeps = cache and policy.policy != "redrawn"
+        stores.append(KeyValueCache(prompts.shape[1] + steps) if keeps else None)
     tokens, done = prompts, torch.zeros(len(prompts), dtype=torch.bool, device=prompts.device)
     for step in range(steps):
-        if redraws and step > 0:
-            offset = offsets.draw(len(prompts), generator)
-        chosen = model(tokens, offset, loops, stored)[:, -1].argmax(-1)
+        if step > 0:
+            draws = [
+                policy.draw(len(prompts), generator) if policy.policy == "redrawn" else draw
+                for policy, draw in zip(policies, draws, strict=True)
+            ]
+        opinions = [
+            model(tokens, draw, loops, store)[:, -1].double().log_softmax(-1)
+            for draw, store in zip(draws, stores, strict=True)
+        ]
+        chosen = torch.stack(opinions).mean(0).argmax(-1)
         chosen = torch.where(done, END, chosen)
         tokens, done = torch.cat([tokens, chosen[:, None]], 1), done | (chosen == END)
         if bool(done.all()):
             break
     return tokens[:, prompts.shape[1] :]
+
+
+def policies_of(model: LoopedTransformer, offsets: Offsets | Sequence[Offsets] | None) -> list[Offsets]:
+    """The policies that decide together: the model's own where none is named. Raises ValueError for an empty list."""
+    if offsets is None:
+        return [model.offsets]
+    policies = [offsets] if isinstance(offsets, Offsets) else list(offsets)
+    if not policies:
+        raise ValueError("no offset policy to decide with: name one or more, or None for the model's own")
+    return policies

@@ -6,13 +6,14 @@ writes exactly this answer, and where it does not, something else: with the righ
 Dimensions: B problems, T tokens, V vocabulary.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from arithlib.decoding import policies_of
 from arithlib.models.looped import LoopedTransformer
 from arithlib.models.positions import Offsets
 from arithlib.tasks.operands import OperandTask, Problems, longest_carry_chain
@@ -56,32 +57,41 @@ def score(
     model: LoopedTransformer,
     problems: Problems,
     *,
-    offsets: Offsets | None = None,
+    offsets: Offsets | Sequence[Offsets] | None = None,
     loops: int | None = None,
     generator: torch.Generator | None = None,
 ) -> Scores:
     """Measure every token of the right answers, given those before it.
 
     offsets: the model's own fixed offset by default; under "redrawn" each place of the answer is read from a pass of
-        its own, as decoding would.
+        its own, as decoding would. Of several policies the mean of their log-probabilities decides each token.
     Raises ValueError where a number needs an address beyond the table.
     """
-    offsets = offsets or model.offsets
+    policies = policies_of(model, offsets)
     generator = generator or torch.Generator(problems.tokens.device).manual_seed(0)
     longest = int((problems.stop - problems.start).max()) - 1
-    model.positions.require(offsets, max(longest, problems.a.shape[1]))
+    for policy in policies:
+        model.positions.require(policy, max(longest, problems.a.shape[1]))
     rows = max(1, TOKENS_A_PASS // problems.tokens.shape[1])
     parts = [problems[first : first + rows] for first in range(0, len(problems), rows)]
-    measured = [_score(model, part, offsets, loops, generator, longest + 1) for part in parts]
+    measured = [_score(model, part, policies, loops, generator, longest + 1) for part in parts]
     return Scores(*(torch.cat(column) for column in zip(*measured, strict=True)))
 
 
-def _score(model, problems, offsets, loops, generator, M):
+def _score(model, problems, policies, loops, generator, M):
     tokens = problems.tokens
     places = problems.start[:, None] + torch.arange(M, device=tokens.device)
     mask = places < problems.stop[:, None]
     places = places.clamp(max=tokens.shape[1] - 1)
     targets = torch.where(mask, tokens.gather(1, places), END)
+    opinions = [_opinion(model, problems, policy, loops, generator, places) for policy in policies]
+    opinion = torch.stack(opinions).mean(0)
+    return opinion.argmax(-1) == targets, opinion.gather(2, targets[..., None])[..., 0], mask
+
+
+def _opinion(model, problems, offsets, loops, generator, places):
+    """(B, M, V) log-probabilities of the token at each of `places` (B, M), under one policy."""
+    tokens, M = problems.tokens, places.shape[1]
     if offsets.policy == "redrawn":
         columns = []
         for step in range(M):
@@ -92,8 +102,7 @@ def _score(model, problems, offsets, loops, generator, M):
     else:
         logits = model(tokens[:, :-1], offsets.draw(len(tokens), generator), loops)
         logits = logits.gather(1, (places - 1)[..., None].expand(-1, -1, logits.shape[-1]))
-    chosen = logits.double().log_softmax(-1).gather(2, targets[..., None])[..., 0]
-    return logits.argmax(-1) == targets, chosen, mask
+    return logits.double().log_softmax(-1)
 
 
 def length_grid(
@@ -104,28 +113,30 @@ def length_grid(
     *,
     count: int = 100,
     seed: int = 0,
-    offsets: Offsets | None = None,
+    offsets: Offsets | Sequence[Offsets] | Callable[[int], Sequence[Offsets]] | None = None,
     loops: int | None = None,
 ) -> np.ndarray:
     """(rows, columns) share of exact answers among `count` problems with so many digits in each operand.
 
     Cells of similar length are measured together. The problems depend on the seed and the cells alone.
+    offsets: as in `score`, or a function that gives them for the number of digits of a cell's longer operand.
     """
     cells = torch.tensor([(a, b) for a in rows for b in columns])
     generator, for_offsets = (torch.Generator(model.device).manual_seed(seed) for _ in range(2))
     exact = torch.empty(len(cells), dtype=torch.double)
-    for same in _by_total(cells):
+    chosen = offsets if callable(offsets) else lambda digits: offsets
+    for same in _groups(cells.amax(1) if callable(offsets) else cells.sum(1)):
         lengths = cells[same].repeat_interleave(count, 0)
         problems = task.problems(lengths, generator).trimmed()
-        scores = score(model, problems, offsets=offsets, loops=loops, generator=for_offsets)
+        policies = chosen(int(cells[same].max()))
+        scores = score(model, problems, offsets=policies, loops=loops, generator=for_offsets)
         exact[same] = scores.exact.view(-1, count).double().mean(1).cpu()
     return exact.view(len(rows), len(columns)).numpy()
 
 
-def _by_total(cells: Tensor) -> list[Tensor]:
-    """Indices of the cells, those with equally many digits together."""
-    totals = cells.sum(1)
-    return [(totals == total).nonzero()[:, 0] for total in totals.unique()]
+def _groups(keys: Tensor) -> list[Tensor]:
+    """Indices of the entries, those with equal keys together."""
+    return [(keys == key).nonzero()[:, 0] for key in keys.unique()]
 
 
 def error_by_carry_chain(problems: Problems, scores: Scores) -> tuple[np.ndarray, np.ndarray]:

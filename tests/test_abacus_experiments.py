@@ -8,10 +8,11 @@ import torch
 
 from arithlib import checkpoints, experiments
 from arithlib.experiments.abacus import AbacusExperiment, OperandObjective
-from arithlib.models.looped import LoopedConfig, ProgressiveLoss
+from arithlib.models.looped import LoopedConfig, LoopedTransformer, ProgressiveLoss
 from arithlib.models.positions import Offsets
 from arithlib.tasks.operands import OperandTask
-from arithlib.training import OutOfTime, ScheduledAdamW
+from arithlib.tokenizer import ALPHABET, END
+from arithlib.training import OutOfTime, Run, ScheduledAdamW
 
 TINY = AbacusExperiment(
     name="abacus-tiny", about="a test", steps=6, evaluate_every=3, batch_size=16, evaluation_count=8,
@@ -113,3 +114,24 @@ def test_settings_that_contradict_each_other_are_refused():
     with pytest.raises(ValueError, match="needs address 302; the table ends at 255"):
         dataclasses.replace(TINY, offsets=Offsets(k=300))
     assert dataclasses.replace(TINY, value=3.0).hash() == TINY.hash()
+
+
+def test_snapshots_tell_what_was_learned_when(tiny, monkeypatch):
+    fast = ScheduledAdamW(lr=0.1, steps=6, warmup_steps=2)
+    photographed = dataclasses.replace(TINY, snapshot_steps=(0, 6), optimizer=fast)
+    monkeypatch.setitem(experiments.EXPERIMENTS, TINY.name, photographed)
+    history = checkpoints.load_or_train(TINY.name, progress=False).history
+    assert history["snapshot_step"].tolist() == [0, 6]
+    assert history["exact_match_by_digits"].shape == (2, 2) and history["error_by_place"].shape == (2, 4)
+    assert not np.array_equal(history["error_by_place"][0], history["error_by_place"][1])
+
+
+def test_a_model_that_always_knows_the_next_token_makes_no_error_in_any_snapshot(monkeypatch):
+    def forward(self, tokens, offset=None, loops=None):
+        following = torch.cat([tokens[:, 1:], torch.full_like(tokens[:, :1], END)], 1)
+        return torch.nn.functional.one_hot(following, len(ALPHABET)).double()
+
+    monkeypatch.setattr(LoopedTransformer, "forward", forward)
+    measured = TINY.finish(TINY.build(), Run({}, {0: TINY.build().state_dict()}, 0.0))
+    assert measured["exact_match_by_digits"].tolist() == [[1, 1]]
+    assert np.nansum(measured["error_by_place"]) == 0

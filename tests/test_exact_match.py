@@ -58,6 +58,21 @@ def test_redrawn_offsets_are_scored_as_they_are_decoded():
     assert 0 < exact.sum() < 100
 
 
+def test_several_offsets_decide_together_in_scoring_as_in_decoding():
+    model, policies = half_trained(), [Offsets("fixed", value=value) for value in (0, 2, 9)]
+    problems = TASK.from_numbers([(a, b) for a in range(10) for b in range(10)])
+    together = score(model, problems, offsets=policies)
+    written = greedy(model, problems.prompts(), 3, offsets=policies)
+    assert torch.equal(together.exact, (written == problems.tokens[:, 4:7]).all(1))
+    alone = [score(model, problems, offsets=policy) for policy in policies]
+    torch.testing.assert_close(together.log_probability, torch.stack([s.log_probability for s in alone]).mean(0))
+    assert not torch.equal(together.exact, alone[0].exact)
+    with pytest.raises(ValueError, match="no offset policy"):
+        score(model, problems, offsets=[])
+    with pytest.raises(ValueError, match="needs address"):
+        score(model, problems, offsets=[*policies, Offsets("fixed", value=62)])
+
+
 class Adder(nn.Module):
     """Writes every sum of its batch right, but for the columns and sums it is told to spoil."""
 
@@ -106,6 +121,19 @@ def test_perplexity_is_the_reciprocal_geometric_mean():
 def test_a_grid_finds_the_cells_that_fail():
     grid = length_grid(Adder(lambda a, b, column: len(str(b)) == 3), OperandTask(), [1, 4], [2, 3, 5], count=4)
     assert grid.tolist() == [[1, 0, 1], [1, 0, 1]]
+
+
+def test_a_grid_may_choose_its_offsets_by_the_longer_operand():
+    asked = []
+
+    def offsets(digits):
+        asked.append(digits)
+        return [Offsets("fixed", value=digits)]
+
+    grid = length_grid(
+        Adder(lambda a, b, column: len(str(b)) == 3), OperandTask(), [1, 4], [2, 3, 5], count=4, offsets=offsets
+    )
+    assert grid.tolist() == [[1, 0, 1], [1, 0, 1]] and asked == [2, 3, 4, 5]
 
 
 def test_a_grid_is_the_same_under_any_number_of_cells_a_pass_and_loops_can_be_chosen(monkeypatch):

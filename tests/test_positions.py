@@ -5,7 +5,17 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arithlib.models.positions import SCHEMES, Offsets, Positions, addresses, coupled, number_index, rotate, rotation
+from arithlib.models.positions import (
+    SCHEMES,
+    Offsets,
+    Positions,
+    addresses,
+    coupled,
+    number_index,
+    rotate,
+    rotation,
+    spread_offsets,
+)
 from arithlib.tokenizer import ALPHABET, CharacterTokenizer
 
 TOKENIZER = CharacterTokenizer()
@@ -115,3 +125,17 @@ def test_unknown_schemes_and_texts_longer_than_learned_places_are_refused():
         Positions("abacuss", 8, 2, 4, 4)
     with pytest.raises(ValueError, match="8 tokens, but learned places end at 4"):
         Positions("learned", 8, 2, 4, 4)(TOKENIZER.encode_batch(["321+654="], end=False), None)
+
+
+@given(st.integers(1, 40), st.integers(1, 119), st.integers(120, 300))
+def test_spread_offsets_are_distinct_and_leave_every_column_a_trained_row(count, digits, last_row):
+    values = [policy.value for policy in spread_offsets(count, digits, last_row)]
+    room = last_row - digits - 1
+    assert values == sorted(set(values)) and 0 <= values[0] and values[-1] <= room
+    assert len(values) == min(count, room + 1)
+
+
+def test_no_offset_is_invented_where_a_sum_does_not_fit():
+    assert [policy.value for policy in spread_offsets(3, 119, 120)] == [0]
+    with pytest.raises(ValueError, match="sums of 120 digits within rows up to 120"):
+        spread_offsets(3, 120, 120)

@@ -100,6 +100,23 @@ class Offsets:
             )
 
 
+def spread_offsets(count: int, digits: int, last_row: int) -> list[Offsets]:
+    """Fixed offsets, evenly spread over those that leave a sum of numbers of so many digits within trained rows.
+
+    last_row: the last address that training showed, k + the longest operand in training. The offsets are the middles
+    of `count` equal parts of 0 to last_row - digits - 1 (fewer where that are not so many).
+    Raises ValueError where no offset does.
+
+    >>> [policy.value for policy in spread_offsets(4, digits=40, last_row=120)]
+    [10, 30, 50, 70]
+    """
+    last = last_row - digits - 1
+    if count < 1 or last < 0:
+        raise ValueError(f"no {count} offsets keep sums of {digits} digits within rows up to {last_row}")
+    values = {int((2 * part + 1) * (last + 1) / (2 * count)) for part in range(count)}
+    return [Offsets("fixed", value=value) for value in sorted(values)]
+
+
 # ---- schemes -----------------------------------------------------------------------------------------------------
 
 

@@ -62,7 +62,7 @@ def test_figures_of_small_text_keep_their_size_on_a_phone_and_scroll_under_their
     )
     assert shown
     for figure in shown:
-        assert figure["scale"] > (0.84 if figure["wide"] else 0.55), figure
+        assert figure["scale"] > (0.84 if figure["wide"] else 0.6), figure
         assert figure["scrolls"] == figure["wide"] == (figure["scrolled"] > 0), figure
         assert abs(figure["shift"]) < 2, figure
 

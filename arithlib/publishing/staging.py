@@ -20,8 +20,8 @@ from arithlib.publishing import pages
 from arithlib.publishing.project import Project
 
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
-# Of a figure on a phone of 360 pixels: its column, and the smallest text that may be shown without scrolling.
-PHONE_PIXELS, TEXT_PIXELS = 313, 7.8
+# On a phone of 360 pixels: the width of a drawing inside its card, and the smallest text that is read with ease.
+PHONE_PIXELS, TEXT_PIXELS = 315, 8.5
 PROGRESS = re.compile(r"\d+%\|.*\|.*\d|\d+(it|s)/(s|it)\b")
 
 

@@ -6,13 +6,14 @@ arithlib train --queue gpu --minutes 25 --out results      the next paper-sized 
 """
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from arithlib import parallel
-from arithlib.exact_match import score
+from arithlib.exact_match import length_grid, score
 from arithlib.experiments.base import Experiment
 from arithlib.models.attention import best_kernel
 from arithlib.models.looped import LoopedConfig, LoopedTransformer, ProgressiveLoss
@@ -141,20 +142,43 @@ class AbacusExperiment(Experiment):
 
         exact_match_together: (1, 6) as exact_match_by_length at the end, eight offsets deciding together where that
         many digits have trained addresses.
+        exact_match_grid: (1, O, 2 N, 2 N), where there is more than addition, for each of O operations and 1 to 2 N
+        digits in either operand, likewise; 50 problems a cell.
         Of S snapshots, on sums of two numbers of n digits, evaluation_count for each n to N, snapshot_step: (S,),
         exact_match_by_digits: (S, N), and error_by_place: (S, M) share of wrong tokens at each place for n = N.
         """
         measured = {} if self.ships_weights else {"exact_match_together": self._together(model)}
+        if self.task.operations != "+":
+            measured["exact_match_grid"] = self._grids(model)
         return measured | (self._at_snapshots(run) if run.snapshots else {})
 
+    def voters(self, model: LoopedTransformer, digits: int) -> list[Offsets] | None:
+        """Eight offsets that keep problems with operands of so many digits on trained rows; None where none does."""
+
+        def longest(operand):
+            return 2 * operand if "*" in self.task.operations else operand + 1
+
+        last_row = self.offsets.k + longest(self.task.max_digits) - 1
+        if model.positions.addressed and longest(digits) <= last_row:
+            return spread_offsets(8, longest(digits) - 1, last_row)
+        return None
+
     def _together(self, model):
-        shares, last_row = [], self.offsets.k + self.task.max_digits
+        shares = []
         for problems in self.objective(model, torch.device("cpu")).by_length:
-            digits = problems.a.shape[1]
-            voting = model.positions.addressed and digits < last_row
-            offsets = spread_offsets(8, digits, last_row) if voting else None
-            shares.append(float(score(model, problems, offsets=offsets).exact.double().mean()))
+            scores = score(model, problems, offsets=self.voters(model, problems.a.shape[1]))
+            shares.append(float(scores.exact.double().mean()))
         return np.array([shares])
+
+    def _grids(self, model):
+        lengths = range(1, 2 * self.task.max_digits + 1)
+        return np.array([[
+            length_grid(
+                model, replace(self.task, operations=operation), lengths, lengths, count=50,
+                seed=2**31 + 2 + self.data_seed, offsets=partial(self.voters, model),
+            )
+            for operation in self.task.operations
+        ]])  # fmt: skip
 
     def _at_snapshots(self, run):
         N, count = self.task.max_digits, self.evaluation_count
@@ -170,6 +194,21 @@ class AbacusExperiment(Experiment):
         return {name: np.array(values) for name, values in measured.items()}
 
 
+@dataclass(frozen=True, kw_only=True)
+class DividedExperiment(AbacusExperiment):
+    """The gradient of the looped weights is divided by the number of loops, as the paper does for products.
+
+    With a constant number of loops AdamW undoes the division, since it divides by the size of the gradient; what is
+    left is its share in the norm that is clipped (McLeish et al., section 4.2).
+    """
+
+    def build(self):
+        model = super().build()
+        for weight in model.layers.parameters():
+            weight.register_hook(lambda gradient: gradient / self.model.n_loops)
+        return model
+
+
 # ---- presets -----------------------------------------------------------------------------------------------------
 
 SEEDS = range(3)
@@ -182,9 +221,9 @@ SOURCE_OFFSETS, SOURCE_LOSS = Offsets("per sample", k=100), ProgressiveLoss(alph
 WIDE = LoopedConfig(d_model=512, n_heads=8, d_mlp=2048, n_layers=2, n_loops=4)
 
 
-def preset(name, about, steps, seed, *, lr=1.5e-3, evaluations=50, **more):
+def preset(name, about, steps, seed, *, lr=1.5e-3, evaluations=50, kind=AbacusExperiment, **more):
     """An experiment whose rate warms up over a twentieth of its steps and falls to zero along a cosine."""
-    return AbacusExperiment(
+    return kind(
         name=name,
         about=about,
         steps=steps,
@@ -219,6 +258,7 @@ def presets():
         )  # fmt: skip
     yield from _photographed()
     yield from _ablations()
+    yield from _other_operations()
     yield from _paper_sized()
 
 
@@ -266,6 +306,33 @@ def _ablations():
             yield preset(
                 f"abacus-six{label and '-'}{label}-s{seed}", f"{about} (chapter 34)", 2000, seed,
                 batch_size=32, evaluations=20, evaluation_count=400, ships_weights=False, **more,
+            )  # fmt: skip
+
+
+def _other_operations():
+    """Sums and differences in one model; products of up to 2 and of up to 3 digits (chapter 35)."""
+    base = LoopedConfig(offset=8)
+    bare = replace(base, injection="none")
+    two = dict(batch_size=32, task=OperandTask("*", max_digits=2), steps=1500)
+    three = dict(batch_size=64, task=OperandTask("*", max_digits=3), steps=4000)
+    variants = {
+        "mixed": ("sums and differences", dict(
+            model=base, task=OperandTask("+-", max_digits=4), offsets=Offsets("per batch", k=40), batch_size=32,
+            steps=3000,
+        )),
+        "times": ("products of up to 2 digits, without injection", two),
+        "times-injected": ("products of up to 2 digits, with injection", two | dict(model=base)),
+        "times-divided": ("as the paper: gradients divided by the loops", two | dict(kind=DividedExperiment)),
+        "times-fire": ("FIRE instead of addresses", two | dict(model=replace(bare, positions="fire"))),
+        "times-three": ("products of up to 3 digits", three),
+    }  # fmt: skip
+    for label, (about, more) in variants.items():
+        for seed in SEEDS:
+            shown = seed == 0 and label in ("mixed", "times-three")  # whose answers chapter 35 reads
+            settings = dict(model=bare, offsets=Offsets("per batch", k=20), ships_weights=shown) | more
+            yield preset(
+                f"abacus-{label}-s{seed}", f"{about} (chapter 35)", seed=seed, evaluations=20, evaluation_count=400,
+                **settings,
             )  # fmt: skip
 
 

@@ -1,0 +1,122 @@
+"""Data, training step and evaluation of the looped adder, against what one writes first (chapters 31 and 32).
+
+    python -m arithlib bench adder
+
+The model of `abacus-cpu`, trained: up to 20 digits, d_model 128, two layers looped twice. The source numbers digits
+in a Python loop over batch and tokens, and computes the whole prefix again for every token that it writes; both are
+rebuilt here, and must agree with ours before anything is timed. Timed in turns, so that a busy machine slows all of
+them; what counts are the ratios. On one core.
+"""
+
+import statistics
+import time
+
+import torch
+
+from arithlib import checkpoints, experiments
+from arithlib.decoding import greedy
+from arithlib.exact_match import length_grid, score
+from arithlib.models.positions import Offsets, addresses
+
+NAME, ROUNDS = "abacus-cpu-s0", 5
+GRID = range(4, 41, 4)
+
+
+def numbered_in_a_loop(tokens, offset):
+    """Abacus addresses as source 002 computes them: token by token."""
+    table = torch.zeros_like(tokens)
+    for row in range(len(tokens)):
+        place = 0
+        for column, token in enumerate(tokens[row].tolist()):
+            place = place + 1 if token < 10 else 0
+            if place:
+                table[row, column] = place + int(offset)
+    return table
+
+
+def timed(contestants: dict) -> dict[str, list[float]]:
+    """Seconds of each contestant in each of ROUNDS rounds, in turns."""
+    times = {name: [] for name in contestants}
+    for _ in range(ROUNDS):
+        for name, run in contestants.items():
+            started = time.perf_counter()
+            run()
+            times[name].append(time.perf_counter() - started)
+    return times
+
+
+def report(times, reference):
+    for name, values in times.items():
+        ratio = statistics.median(a / b for a, b in zip(values, times[reference], strict=True))
+        print(f"  {name:42} {1e3 * statistics.median(values):10.2f} ms  {ratio:8.3f} x {reference}")
+
+
+def training(experiment):
+    """What a step costs, and how much of it is making the problems and numbering their digits."""
+    model, generator = experiment.build(), torch.Generator()
+    objective = experiment.objective(model, torch.device("cpu"))
+    optimizer = experiment.optimizer.build(model.parameters())
+
+    def step():
+        optimizer.zero_grad()
+        objective.loss(model, 0).backward()
+        optimizer.step()
+
+    def data():
+        problems = experiment.task.sample(experiment.batch_size, generator)
+        offset = experiment.offsets.draw(experiment.batch_size, generator)
+        for part in problems.by_length(4):
+            addresses(part.tokens, offset)
+
+    tokens = experiment.task.sample(95, generator).tokens
+    offset = torch.tensor([[38]])
+    assert torch.equal(numbered_in_a_loop(tokens, offset), addresses(tokens, offset))
+    print(f"one step of {experiment.batch_size} sums of up to {experiment.task.max_digits} digits")
+    report(timed({"training step": step, "its problems and addresses": data}), "training step")
+    print(f"addresses of {tokens.shape[0]} x {tokens.shape[1]} tokens")
+    report(timed({
+        "vectorised": lambda: addresses(tokens, offset),
+        "token by token (source)": lambda: numbered_in_a_loop(tokens, offset),
+    }), "vectorised")  # fmt: skip
+
+
+def evaluation(model, task, digits=40, count=100):
+    """Exact match of the same sums in three ways."""
+    sums = task.problems(torch.full((count, 2), digits), torch.Generator().manual_seed(0))
+    prompts, steps = sums.prompts(), digits + 2
+    right = sums.tokens[:, prompts.shape[1] : prompts.shape[1] + steps]
+
+    def decoded(cache):
+        written = greedy(model, prompts, steps, cache=cache)
+        return (torch.nn.functional.pad(written, (0, right.shape[1] - written.shape[1])) == right).all(1)
+
+    ways = {
+        "teacher-forced, one pass": lambda: score(model, sums).exact,
+        "greedy, with a cache": lambda: decoded(True),
+        "greedy, every prefix again (source)": lambda: decoded(False),
+    }
+    results = [run() for run in ways.values()]
+    assert all(torch.equal(results[0], result) for result in results[1:])
+    print(f"exact match of {count} sums of {digits} + {digits} digits")
+    report(timed(ways), "teacher-forced, one pass")
+
+
+def grid(model, task):
+    """A 40 x 40 grid with 100 sums a cell, every fourth length."""
+    started = time.perf_counter()
+    shares = length_grid(model, task, GRID, GRID, offsets=Offsets("fixed", value=model.config.offset))
+    seconds = time.perf_counter() - started
+    print(f"grid of {len(GRID)} x {len(GRID)} cells, 100 sums each: {seconds:.0f} s, mean {shares.mean():.3f}")
+
+
+def main():
+    torch.set_num_threads(1)
+    experiment = experiments.get(NAME)
+    model = checkpoints.load(NAME)
+    training(experiment)
+    evaluation(model, experiment.task)
+    grid(model, experiment.task)
+
+
+if __name__ == "__main__":
+    main()

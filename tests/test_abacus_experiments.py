@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from arithlib import checkpoints, experiments
-from arithlib.experiments.abacus import AbacusExperiment, OperandObjective
+from arithlib.experiments.abacus import AbacusExperiment, DividedExperiment, OperandObjective
 from arithlib.models.looped import LoopedConfig, LoopedTransformer, ProgressiveLoss
 from arithlib.models.positions import Offsets
 from arithlib.tasks.operands import OperandTask
@@ -152,3 +152,44 @@ def test_of_unshipped_weights_it_is_measured_what_several_offsets_decide_togethe
     # 2, 2, 3, 4 and 6 digits have other offsets with trained rows up to 5 + 2; 10 digits have none, and ask its own.
     assert measured["exact_match_together"].tolist() == [[1, 1, 1, 1, 1, 0]]
     assert TINY.finish(model, Run({}, {}, 0.0)) == {}
+
+
+def test_offsets_that_vote_keep_every_digit_of_the_answer_on_a_trained_row():
+    for operations, answer in (("+", lambda n: n + 1), ("*", lambda n: 2 * n)):
+        experiment = dataclasses.replace(TINY, task=OperandTask(operations, max_digits=2))
+        model, last_row = experiment.build(), experiment.offsets.k - 1 + answer(2)
+        for digits in range(1, 8):
+            voters = experiment.voters(model, digits)
+            if answer(digits) > last_row:
+                assert voters is None
+            else:
+                assert max(v.value for v in voters) + answer(digits) <= last_row
+        assert experiment.voters(model, 2)[-1].value == experiment.offsets.k - 1
+
+
+def test_more_than_addition_is_mapped_by_operation_and_by_both_lengths(monkeypatch):
+    def forward(self, tokens, offset=None, loops=None):  # right about sums alone
+        following = torch.cat([tokens[:, 1:], torch.full_like(tokens[:, :1], END)], 1)
+        told = (following + (tokens == ALPHABET.index("-")).any(1, keepdim=True)) % len(ALPHABET)
+        return torch.nn.functional.one_hot(told, len(ALPHABET)).double()
+
+    monkeypatch.setattr(LoopedTransformer, "forward", forward)
+    mixed = dataclasses.replace(TINY, task=OperandTask("+-", max_digits=2))
+    grids = mixed.finish(mixed.build(), Run({}, {}, 0.0))["exact_match_grid"]
+    assert grids.shape == (1, 2, 4, 4) and (grids[0, 0] == 1).all() and (grids[0, 1] == 0).all()
+    assert "exact_match_grid" not in TINY.finish(TINY.build(), Run({}, {}, 0.0))
+
+
+def test_divided_gradients_are_those_of_the_looped_weights_over_the_number_of_loops():
+    plain, divided = (
+        kind(**{f.name: getattr(TINY, f.name) for f in dataclasses.fields(TINY)})
+        for kind in (AbacusExperiment, DividedExperiment)
+    )
+    gradients = []
+    for experiment in (plain, divided):
+        made, model = objective(experiment)
+        made.loss(model, 3).backward()
+        gradients.append({name: weight.grad for name, weight in model.named_parameters()})
+    for name, gradient in gradients[0].items():
+        torch.testing.assert_close(gradients[1][name] * (2 if name.startswith("layers") else 1), gradient)
+    assert plain.hash() != divided.hash()

@@ -10,6 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import CenteredNorm
+from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, MultipleLocator
 
 BLUE, VERMILLION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
@@ -75,3 +76,23 @@ def seed_band(ax: Axes, x, ys, colour: str = TRAIN, label: str | None = None) ->
         raise ValueError(f"seed_band expects ys of shape (seeds, {len(x)}) for x of {len(x)}, got {ys.shape}")
     ax.plot(x, ys.T, color=colour, alpha=0.3, linewidth=0.8)
     ax.plot(x, ys.mean(axis=0), color=colour, linewidth=2.2, label=label)
+
+
+def length_heatmap(ax: Axes, grid, lengths, trained: int, **more) -> None:
+    """Shares (n, n) of right answers over the lengths of both numbers, the lengths of training outlined.
+
+    lengths: the n digits of rows and columns, equally spaced. trained: the longest of training. more: for seaborn's
+    `heatmap`.
+    """
+    import seaborn as sns  # here, since the models do without it
+
+    sns.heatmap(
+        grid, ax=ax, vmin=0, vmax=1, cmap=SEQUENTIAL, square=True, xticklabels=lengths, yticklabels=lengths, **more
+    )
+    ax.invert_yaxis()
+    inside = trained / lengths[-1] * len(lengths)
+    ax.add_patch(Rectangle((0, 0), inside, inside, fill=False, edgecolor=BLACK, linewidth=2))
+    every = max(1, len(lengths) // 5)
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_ticks([i + 0.5 for i in range(every - 1, len(lengths), every)], lengths[every - 1 :: every])
+    ax.tick_params(axis="both", rotation=0)

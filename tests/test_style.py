@@ -78,3 +78,12 @@ def test_seed_band_of_transposed_data_is_refused():
 def test_signed_values_are_centred_at_zero():
     keywords = style.centred(np.array([-1.0, 3.0]))
     assert keywords["norm"](0.0) == 0.5 and keywords["norm"](3.0) == 1.0
+
+
+def test_a_heatmap_of_lengths_outlines_those_of_training():
+    _, ax = plt.subplots()
+    style.length_heatmap(ax, np.eye(10), range(4, 41, 4), 20, cbar=False)
+    (outline,) = ax.patches
+    assert (outline.get_width(), outline.get_height()) == (5, 5)
+    low, high = ax.get_ylim()
+    assert low < high and [label.get_text() for label in ax.get_xticklabels()] == ["8", "16", "24", "32", "40"]

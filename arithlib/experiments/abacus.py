@@ -25,6 +25,8 @@ from arithlib.training import ScheduledAdamW
 PROBES = ((1, 1), (57, 24), (999_999, 8888), (int("789" * 50), int("12" * 20)))
 # Lengths of both operands, as multiples of the longest in training, at which every evaluation measures exact match.
 REACH = (1, 1.25, 1.5, 2, 3, 5)
+# Problems for each pair of lengths on the grids of `finish`.
+CELL = 50
 
 
 class OperandObjective:
@@ -143,7 +145,7 @@ class AbacusExperiment(Experiment):
         exact_match_together: (1, 6) as exact_match_by_length at the end, eight offsets deciding together where that
         many digits have trained addresses.
         exact_match_grid: (1, O, 2 N, 2 N), where there is more than addition, for each of O operations and 1 to 2 N
-        digits in either operand, likewise; 50 problems a cell.
+        digits in either operand, likewise; CELL problems a pair.
         Of S snapshots, on sums of two numbers of n digits, evaluation_count for each n to N, snapshot_step: (S,),
         exact_match_by_digits: (S, N), and error_by_place: (S, M) share of wrong tokens at each place for n = N.
         """
@@ -174,7 +176,7 @@ class AbacusExperiment(Experiment):
         lengths = range(1, 2 * self.task.max_digits + 1)
         return np.array([[
             length_grid(
-                model, replace(self.task, operations=operation), lengths, lengths, count=50,
+                model, replace(self.task, operations=operation), lengths, lengths, count=CELL,
                 seed=2**31 + 2 + self.data_seed, offsets=partial(self.voters, model),
             )
             for operation in self.task.operations
@@ -310,29 +312,30 @@ def _ablations():
 
 
 def _other_operations():
-    """Sums and differences in one model; products of up to 2 and of up to 3 digits (chapter 35)."""
+    """Sums and differences in one model; products, with what the paper changes for them (chapter 35)."""
     base = LoopedConfig(offset=8)
     bare = replace(base, injection="none")
-    two = dict(batch_size=32, task=OperandTask("*", max_digits=2), steps=1500)
-    three = dict(batch_size=64, task=OperandTask("*", max_digits=3), steps=4000)
+    products = dict(task=OperandTask("*", max_digits=2), offsets=Offsets("per batch", k=20), batch_size=64)
+    short = products | dict(steps=1200)
     variants = {
-        "mixed": ("sums and differences", dict(
-            model=base, task=OperandTask("+-", max_digits=4), offsets=Offsets("per batch", k=40), batch_size=32,
+        "mixed": ("sums and differences of up to 4 digits", dict(
+            task=OperandTask("+-", max_digits=4), offsets=Offsets("per batch", k=40), model=base, batch_size=32,
             steps=3000,
         )),
-        "times": ("products of up to 2 digits, without injection", two),
-        "times-injected": ("products of up to 2 digits, with injection", two | dict(model=base)),
-        "times-divided": ("as the paper: gradients divided by the loops", two | dict(kind=DividedExperiment)),
-        "times-fire": ("FIRE instead of addresses", two | dict(model=replace(bare, positions="fire"))),
-        "times-three": ("products of up to 3 digits", three),
+        "times": ("products of up to 2 digits", products | dict(model=bare, steps=4000)),
+        "times-bare": ("products without injection, trained briefly", short | dict(model=bare)),
+        "times-injected": ("products with injection", short | dict(model=base)),
+        "times-divided": ("as the paper: gradients divided by the loops", short | dict(
+            model=bare, kind=DividedExperiment,
+        )),
+        "times-fire": ("FIRE instead of addresses", short | dict(model=replace(bare, positions="fire"))),
     }  # fmt: skip
-    for label, (about, more) in variants.items():
+    for label, (about, settings) in variants.items():
         for seed in SEEDS:
-            shown = seed == 0 and label in ("mixed", "times-three")  # whose answers chapter 35 reads
-            settings = dict(model=bare, offsets=Offsets("per batch", k=20), ships_weights=shown) | more
+            shown = seed == 0 and label in ("mixed", "times")  # whose answers chapter 35 reads
             yield preset(
                 f"abacus-{label}-s{seed}", f"{about} (chapter 35)", seed=seed, evaluations=20, evaluation_count=400,
-                **settings,
+                ships_weights=shown, **settings,
             )  # fmt: skip
 
 

@@ -207,6 +207,7 @@ def presets():
     """Every experiment of this family, in the order in which `arithlib list` prints them."""
     yield from _sums()
     yield from _hops()
+    yield from _paper_sized()
 
 
 def _sums():
@@ -229,3 +230,25 @@ def _hops():
         for loops in (2, 3):
             about = "fewer loops than the corollary asks (chapter 41)"
             yield preset(HopExperiment, "depth-hop", about, (1, loops), 2400, seed, **small)
+
+
+def _paper_sized():
+    """Table 1 whole, missing rows included, at the published widths and batches; a fortieth of the steps.
+
+    Most valuable first: one layer, its loops, and as many layers; then the other rows; then p = 32.
+    """
+    sums = dict(lr=1e-3, width=(256, 8), batch_size=1020, scale="gpu", ships_weights=False)
+    hops = dict(lr=1e-3, width=(128, 8), batch_size=256, scale="gpu", ships_weights=False)
+    for seed in SEEDS:
+        for k, loops in shapes(12):
+            yield preset(
+                AdditionExperiment, "depth-gpu-add", "2 to 32 numbers of three digits: 2 minutes", (k, loops), 5000,
+                seed, value=(9 if (k, loops) in ((1, 1), (1, 12), (2, 6), (12, 1)) else 3) - seed / 10, **sums,
+            )  # fmt: skip
+    for seed in SEEDS:
+        for k, loops in shapes(6):
+            for p in (16, 32):
+                yield preset(
+                    HopExperiment, f"depth-gpu-hop{p}", f"{p} hops in 256 tokens: a minute", (k, loops), 5000, seed,
+                    task=Hops(p), value=(8 if p == 16 and k in (1, 6) else 4 - p / 16) - seed / 10, **hops,
+                )  # fmt: skip

@@ -41,7 +41,7 @@ def test_of_a_sum_the_answer_and_one_end_token_are_asked(reverse):
     sums = experiment.task.sample(3, 50, seeded()).sum(1)
     for row, total in zip(targets.tolist(), sums.tolist(), strict=True):
         asked = CharacterTokenizer().decode([token for token in row if token != UNASKED])
-        assert asked == str(total)[:: -1 if reverse else 1] + "$"
+        assert asked == (f"{total:03}"[::-1] if reverse else str(total)) + "$"
     assert (targets[:, : 3 * 3 - 1] == UNASKED).all() and tokens.shape == targets.shape
 
 

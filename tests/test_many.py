@@ -16,9 +16,10 @@ def written(task, numbers):
 @given(st.integers(1, 4), st.booleans(), st.data())
 def test_a_sum_is_written_as_python_writes_it(digits, reverse, data):
     numbers = data.draw(st.lists(st.integers(0, 10**digits - 1), min_size=1, max_size=12))
-    texts = [f"{number:0{digits}}" for number in numbers] + [str(sum(numbers))]
-    *operands, answer = (text[::-1] for text in texts) if reverse else texts
     task = ManyOperands(digits, reverse)
+    width = task.answer_width(len(numbers)) if reverse else 1
+    texts = [f"{number:0{digits}}" for number in numbers] + [f"{sum(numbers):0{width}}"]
+    *operands, answer = (text[::-1] for text in texts) if reverse else texts
     text = written(task, numbers)
     assert text.rstrip("$") == "+".join(operands) + "=" + answer
     assert len(text) == task.question_width(len(numbers)) + task.answer_width(len(numbers)) + 1

@@ -1,6 +1,6 @@
 """The sum of many numbers, answered at once: `315+120+045+824=1304$` (source 003, section 2.1).
 
-Operands are written with all their digits, leading zeros included; the answer without.
+Operands are written with all their digits, leading zeros included; the answer without, unless it is reversed.
 
 Dimensions: B problems, N operands, M digits of an operand, A digits of the largest answer, T tokens.
 """
@@ -18,7 +18,8 @@ from arithlib.tokenizer import ALPHABET, END, EQUALS
 class ManyOperands:
     """Sums of numbers of M digits each, every number uniform.
 
-    digits: M, at least 1. reverse: operands and answer least-significant digit first (the source: the usual way).
+    digits: M, at least 1. reverse: everything least-significant digit first, and the answer with all of its A digits;
+        the source writes the usual way.
     """
 
     digits: int = 3
@@ -47,7 +48,7 @@ class ManyOperands:
         signs[:, -1] = EQUALS
         question = torch.cat([question, signs], 2).flatten(1)
         answer = F.pad(self._digits(operands.sum(1), self.answer_width(N)), (0, 1), value=END)
-        return torch.cat([question, self._without_leading_zeros(answer)], 1)
+        return torch.cat([question, answer if self.reverse else _without_leading_zeros(answer)], 1)
 
     def question_width(self, n: int) -> int:
         """Tokens up to the sign of equality, which is one of them."""
@@ -62,11 +63,9 @@ class ManyOperands:
         digits = numbers[..., None] // 10 ** torch.arange(width, device=numbers.device) % 10
         return digits if self.reverse else digits.flip(-1)
 
-    def _without_leading_zeros(self, answer: Tensor) -> Tensor:
-        """(B, A + 1) digits and an end token -> the same without leading zeros, except for the units."""
-        columns = torch.arange(answer.shape[1], device=answer.device)
-        if self.reverse:
-            last = (columns * (answer % END != 0)).amax(1, keepdim=True)  # of the digits other than 0
-            return torch.where(columns > last, END, answer)
-        zeros = (answer[:, :-1].cumsum(1) == 0)[:, :-1].sum(1, keepdim=True)
-        return F.pad(answer, (0, answer.shape[1]), value=END).gather(1, columns + zeros)
+
+def _without_leading_zeros(answer: Tensor) -> Tensor:
+    """(B, A + 1) digits and an end token -> the same, shifted over leading zeros; a sum of 0 is written 0."""
+    zeros = (answer[:, :-2].cumsum(1) == 0).sum(1, keepdim=True)
+    columns = torch.arange(answer.shape[1], device=answer.device)
+    return F.pad(answer, (0, answer.shape[1]), value=END).gather(1, columns + zeros)

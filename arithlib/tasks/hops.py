@@ -22,12 +22,12 @@ def find(tokens: Tensor, p: int = 1) -> Tensor:
     tensor([[0, 0, 0, 2, 3]])
     """
     T = tokens.shape[1]
-    place = torch.arange(1, T + 1)
+    place = torch.arange(1, T + 1, device=tokens.device)
     # followed[b, i, j]: v_(j-1) = v_i and j <= i
-    followed = torch.zeros(*tokens.shape, T, dtype=torch.bool)
+    followed = torch.zeros(*tokens.shape, T, dtype=torch.bool, device=tokens.device)
     followed[:, :, 1:] = (tokens[:, :, None] == tokens[:, None, :-1]) & (place[:, None] >= place[1:])
     step = torch.nn.functional.pad((followed * place).amax(-1), (1, 0))  # (B, T + 1); from nowhere to nowhere
-    found = torch.arange(T + 1).expand_as(step)
+    found = torch.arange(T + 1, device=tokens.device).expand_as(step)
     for _ in range(p):
         found = step.gather(1, found)
     return found[:, 1:]
@@ -57,19 +57,20 @@ class Hops:
         pairs are shuffled among fillers, and a filler is any token that does not end the hop too early.
         """
         p, n, V = self.p, self.n, self.alphabet
-        change = torch.randint(1, V, (count, p + 1), generator=generator)
-        change[:, 0] = torch.randint(V, (count,), generator=generator)
+        drawn = dict(generator=generator, device=generator.device)
+        change = torch.randint(1, V, (count, p + 1), **drawn)
+        change[:, 0] = torch.randint(V, (count,), **drawn)
         path = change.cumsum(1) % V  # (B, p + 1) tokens met on the way; neighbours differ
-        slots = torch.rand(count, n - 1 - p, generator=generator).argsort(1)[:, :p].sort(1, descending=True).values
+        slots = torch.rand(count, n - 1 - p, **drawn).argsort(1)[:, :p].sort(1, descending=True).values
         second = (
-            slots + torch.arange(p - 1, -1, -1) + 2
+            slots + torch.arange(p - 1, -1, -1, device=generator.device) + 2
         )  # (B, p) where each hop lands, counted from 1, rightmost first
-        place = torch.arange(1, n + 1)
+        place = torch.arange(1, n + 1, device=generator.device)
         hop = (second[:, :, None] > place).sum(1)  # (B, T) the hops that have landed right of here
-        shift = torch.randint(1, V, (count, n), generator=generator)
+        shift = torch.randint(1, V, (count, n), **drawn)
         tokens = (path.gather(1, hop) + shift) % V  # anything but the token whose repetition is looked for
         before = place < second[:, -1:] - 1  # left of the last pair anything may stand
-        tokens = torch.where(before, torch.randint(V, (count, n), generator=generator), tokens)
+        tokens = torch.where(before, torch.randint(V, (count, n), **drawn), tokens)
         tokens.scatter_(1, second - 2, path[:, :-1]).scatter_(1, second - 1, path[:, 1:])
         tokens[:, -1] = path[:, 0]
         return tokens

@@ -1,0 +1,254 @@
+"""Experiments on depth without parameters (part 4): k layers looped L times beside k layers, and beside k L layers.
+
+Written (k x L) below, (k ⊗ L) in source 003, section 2.1, table 1. All models of a task are trained alike.
+
+arithlib train "depth-hop-*"        a minute each on one core
+arithlib train "depth-add-*"        two minutes each on one core
+arithlib train --queue gpu --minutes 25 --out results      those of the published width, on a GPU
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from arithlib.experiments.base import Experiment
+from arithlib.models.attention import best_kernel
+from arithlib.models.looped import LoopedConfig, LoopedTransformer
+from arithlib.tasks.hops import Hops, find
+from arithlib.tasks.many import ManyOperands
+from arithlib.tokenizer import END
+from arithlib.training import ScheduledAdamW
+
+UNASKED = -100  # a target that the loss and the score pass over
+Examples = tuple[Tensor, Tensor]  # (B, T) tokens, and (B, T) what is to be said after each, or UNASKED
+
+
+class DepthObjective:
+    """Mean cross-entropy of all that is asked, over fresh examples at every step, seeded by the step.
+
+    On a GPU in bfloat16, with the fastest kernel there is.
+    """
+
+    def __init__(self, experiment: "DepthExperiment", model: LoopedTransformer, device: torch.device):
+        self.experiment, self.device = experiment, device
+        self.generator = torch.Generator(device)
+        model.kernel = best_kernel(device)
+        held_out = torch.Generator(device).manual_seed(2**31 + experiment.data_seed)
+        self.held_out = experiment.tests(experiment.evaluation_count, held_out)
+
+    def loss(self, model: LoopedTransformer, step: int) -> Tensor:
+        e = self.experiment
+        generator = self.generator.manual_seed((1_000_003 * e.data_seed + step) % 2**32)
+        parts = e.batch(generator)
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
+            losses = [_cross_entropy(model(tokens), targets) for tokens, targets in parts]
+        return torch.stack(losses).mean()
+
+    def evaluate(self, model: LoopedTransformer) -> dict[str, float | np.ndarray]:
+        """accuracy: mean over the held-out tests of training. accuracies: (C,) of each of them."""
+        accuracies = np.array([self.accuracy(model, *examples) for examples in self.held_out])
+        return {"accuracy": float(accuracies.mean()), "accuracies": accuracies}
+
+    @torch.no_grad()
+    def accuracy(self, model: LoopedTransformer, tokens: Tensor, targets: Tensor, loops: int | None = None) -> float:
+        """Share of examples with everything right that is asked; the model reads the right answer as it goes.
+
+        That is the share that greedy decoding gets right, too: up to its first mistake it reads the same tokens.
+        """
+        right = []
+        for part, wanted in zip(tokens.split(256), targets.split(256), strict=True):
+            with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
+                said = model(part, loops=loops).argmax(-1)
+            right.append(((said == wanted) | (wanted == UNASKED)).all(1))
+        return float(torch.cat(right).double().mean())
+
+
+def _cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
+    return F.cross_entropy(logits.float().flatten(0, 1), targets.flatten(), ignore_index=UNASKED)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DepthExperiment(Experiment):
+    """A (k x L) model on one of the tasks of source 003.
+
+    batch_size: examples of a step. evaluation_count: held-out examples of each test, five times as many at the end.
+    value: the queue of one scale trains higher values first.
+    """
+
+    model: LoopedConfig
+    batch_size: int
+    data_seed: int = 0
+    evaluation_count: int = 200
+    value: float = 0.0
+
+    not_hashed = (*Experiment.not_hashed, "value")
+
+    def build(self):
+        return LoopedTransformer(self.model, self.model_seed)
+
+    def objective(self, model, device):
+        return DepthObjective(self, model, device)
+
+    def batch(self, generator: torch.Generator) -> list[Examples]:
+        """The examples of one step, in parts of one length each."""
+        raise TypeError(f"{type(self).__name__} does not say what it trains on")
+
+    def tests(self, count: int, generator: torch.Generator) -> list[Examples]:
+        """`count` examples of each kind that training has."""
+        raise TypeError(f"{type(self).__name__} does not say what it is tested on")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdditionExperiment(DepthExperiment):
+    """Sums of n numbers; each n of `counts` has an equal part in every batch.
+
+    further: counts that training does not have, between and beyond the others; tested at the end.
+    """
+
+    task: ManyOperands = field(default_factory=ManyOperands)
+    counts: tuple[int, ...] = (2, 4, 8, 16, 32)
+    further: tuple[int, ...] = (24, 40, 64)
+
+    def examples(self, n: int, count: int, generator: torch.Generator) -> Examples:
+        """Sums of n numbers, of which the answer and its first end token are asked."""
+        tokens = self.task.write(self.task.sample(n, count, generator))
+        targets = tokens[:, 1:].clone()
+        targets[:, : self.task.question_width(n) - 1] = UNASKED
+        targets[(tokens[:, :-1] == END)] = UNASKED
+        return tokens[:, :-1], targets
+
+    def batch(self, generator):
+        return [self.examples(n, self.batch_size // len(self.counts), generator) for n in self.counts]
+
+    def tests(self, count, generator):
+        return [self.examples(n, count, generator) for n in self.counts]
+
+    def finish(self, model, run):
+        """accuracy_by_count: (1, C) for all counts, trained and further, in ascending order."""
+        objective = self.objective(model, next(model.parameters()).device)
+        generator = torch.Generator().manual_seed(2**31 + 1 + self.data_seed)
+        counts = sorted(self.counts + self.further)
+        return {
+            "accuracy_by_count": np.array(
+                [[objective.accuracy(model, *self.examples(n, 5 * self.evaluation_count, generator)) for n in counts]]
+            )
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class HopExperiment(DepthExperiment):
+    """p-hop induction, the answer after the last token.
+
+    everywhere: also learn hop_p of every earlier token that has one (Sanford et al. 2024); it is never tested there.
+    """
+
+    task: Hops
+    everywhere: bool = False
+
+    def examples(self, count: int, generator: torch.Generator) -> Examples:
+        """Sequences, of which the answer alone is asked."""
+        tokens = self.task.sample(count, generator)
+        targets = torch.full_like(tokens, UNASKED)
+        targets[:, -1] = self.task.answers(tokens)
+        return tokens, targets
+
+    def batch(self, generator):
+        if not self.everywhere:
+            return [self.examples(self.batch_size, generator)]
+        tokens = self.task.sample(self.batch_size, generator)
+        place = find(tokens, self.task.p)
+        return [(tokens, torch.where(place > 0, tokens.gather(1, (place - 1).clamp(min=0)), UNASKED))]
+
+    def tests(self, count, generator):
+        return [self.examples(count, generator)]
+
+    def finish(self, model, run):
+        """accuracy_by_loops: (1, L + 2) after 1 to L + 2 loops, at the end."""
+        objective = self.objective(model, next(model.parameters()).device)
+        examples = self.examples(5 * self.evaluation_count, torch.Generator().manual_seed(2**31 + 1 + self.data_seed))
+        loops = range(1, self.model.n_loops + 3)
+        return {"accuracy_by_loops": np.array([[objective.accuracy(model, *examples, loops=r) for r in loops]])}
+
+
+# ---- presets -----------------------------------------------------------------------------------------------------
+
+SEEDS = range(3)
+
+
+def shapes(depth: int) -> list[tuple[int, int]]:
+    """Every (k, L) with k L = depth, and (k, 1) beside each: looped models and both their partners."""
+    divisors = [k for k in range(1, depth + 1) if depth % k == 0]
+    return sorted({(k, loops) for k in divisors for loops in (1, depth // k)})
+
+
+def preset(kind, name, about, shape, steps, seed, *, lr, width, evaluations=20, **more):
+    """An experiment whose rate warms up over a twentieth of its steps and falls to zero along a cosine."""
+    (k, loops), (d_model, n_heads) = shape, width
+    return kind(
+        name=f"{name}-{k}x{loops}-s{seed}",
+        about=about,
+        steps=steps,
+        evaluate_every=steps // evaluations,
+        model_seed=seed,
+        data_seed=seed,
+        model=LoopedConfig(
+            d_model=d_model, n_heads=n_heads, d_mlp=4 * d_model, n_layers=k, n_loops=loops,
+            positions="rotary", injection="none",
+        ),
+        optimizer=ScheduledAdamW(lr=lr, steps=steps, warmup_steps=steps // 20),
+        **more,
+    )  # fmt: skip
+
+
+def presets():
+    """Every experiment of this family, in the order in which `arithlib list` prints them."""
+    yield from _sums()
+    yield from _hops()
+    yield from _paper_sized()
+
+
+def _sums():
+    """Up to 4 numbers of two digits, least-significant digit first."""
+    small = dict(
+        task=ManyOperands(2, reverse=True), counts=(1, 2, 3, 4), further=(5, 6, 8), lr=3e-3, width=(64, 4),
+        batch_size=48, ships_weights=False,
+    )  # fmt: skip
+    for seed in SEEDS:
+        for shape in shapes(4):
+            yield preset(AdditionExperiment, "depth-add", "up to 4 numbers (chapter 40)", shape, 3000, seed, **small)
+
+
+def _hops():
+    """Four hops among 32 tokens: the depth that corollary 2.3 asks for is 4."""
+    small = dict(task=Hops(4, 32), everywhere=True, lr=3e-3, width=(64, 4), batch_size=32, ships_weights=False)
+    for seed in SEEDS:
+        for shape in shapes(4):
+            yield preset(HopExperiment, "depth-hop", "4 hops in 32 tokens (chapter 41)", shape, 2400, seed, **small)
+        for loops in (2, 3):
+            about = "fewer loops than the corollary asks (chapter 41)"
+            yield preset(HopExperiment, "depth-hop", about, (1, loops), 2400, seed, **small)
+
+
+def _paper_sized():
+    """Table 1 whole, missing rows included, at the published widths and batches; a fortieth of the steps.
+
+    Most valuable first: one layer, its loops, and as many layers; then the other rows; then p = 32.
+    """
+    sums = dict(lr=1e-3, width=(256, 8), batch_size=1020, scale="gpu", ships_weights=False)
+    hops = dict(lr=1e-3, width=(128, 8), batch_size=256, scale="gpu", ships_weights=False)
+    for seed in SEEDS:
+        for k, loops in shapes(12):
+            yield preset(
+                AdditionExperiment, "depth-gpu-add", "2 to 32 numbers of three digits: 2 minutes", (k, loops), 5000,
+                seed, value=(9 if (k, loops) in ((1, 1), (1, 12), (2, 6), (12, 1)) else 3) - seed / 10, **sums,
+            )  # fmt: skip
+    for seed in SEEDS:
+        for k, loops in shapes(6):
+            for p in (16, 32):
+                yield preset(
+                    HopExperiment, f"depth-gpu-hop{p}", f"{p} hops in 256 tokens: a minute", (k, loops), 5000, seed,
+                    task=Hops(p), value=(8 if p == 16 and k in (1, 6) else 4 - p / 16) - seed / 10, **hops,
+                )  # fmt: skip

@@ -1,6 +1,6 @@
 """Experiments on small decoders whose numbers are single tokens (part 5).
 
-arithlib train "decoder-s*"      about five minutes each on one core
+arithlib train "decoder-s*"      about a minute each on one core
 """
 
 from dataclasses import dataclass, field
@@ -78,7 +78,7 @@ def presets():
             name=name,
             about=about,
             steps=steps,
-            evaluate_every=250,
+            evaluate_every=100,
             model_seed=seed,
             optimizer=ScheduledAdamW(lr=3e-3, betas=(0.9, 0.98), weight_decay=1.0, warmup_steps=50, steps=steps),
             sums=Sums(data_seed=seed),
@@ -86,12 +86,12 @@ def presets():
         )
 
     for seed in range(3):
-        yield learn(f"decoder-s{seed}", "sums of two numbers that are single tokens (chapters 51, 52)", 3000, seed)
+        yield learn(f"decoder-s{seed}", "sums of two numbers that are single tokens (chapters 51, 52)", 1200, seed)
         yield learn(
-            f"decoder-tasks-s{seed}", "sums and five other questions about a number (chapter 51)", 4000, seed,
+            f"decoder-tasks-s{seed}", "sums and five other questions about a number (chapter 51)", 1600, seed,
             others_share=0.25,
         )  # fmt: skip
         yield learn(
-            f"decoder-gated-s{seed}", "sums, with a gated MLP of as many weights", 3000, seed,
+            f"decoder-gated-s{seed}", "sums, with a gated MLP of as many weights", 1200, seed,
             model=DecoderConfig(d_mlp=88, mlp="gated"),
         )  # fmt: skip

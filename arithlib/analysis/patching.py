@@ -142,18 +142,18 @@ def strongest_periods(x: Tensor, numbers: Tensor, count: int, step: float = 1 / 
     Frequencies are multiples of `step` (turns a number) from 1/N to 1/2, so that a period need not divide the range.
     A period within half a turn over the range of one already chosen is not another.
     """
-    N = len(numbers)
-    span = float(numbers.max() - numbers.min()) + 1
+    N, span = len(numbers), float(numbers.max() - numbers.min()) + 1
     frequencies = torch.arange(round(1 / span / step), round(1 / 2 / step) + 1) * step
     angle = 2 * torch.pi * numbers.double() * frequencies[:, None]
     waves = torch.stack([angle.cos(), angle.sin()], -1)  # (frequencies, N, 2)
     chosen: list[int] = []
     for _ in range(count):
-        basis = orthonormal(torch.cat([numbers.double()[:, None], *waves[chosen]], 1))
-        basis = torch.cat([basis, torch.full((N, 1), N**-0.5, dtype=torch.float64)], 1)
-        left = x.double() - basis @ (basis.T @ x.double())
-        rest = orthonormal(waves - basis @ (basis.T @ waves))
-        power = (rest.mT @ left).square().sum((-1, -2))
+        known = orthonormal(torch.cat([numbers.double()[:, None], *waves[chosen]], 1))
+        known = torch.cat([known, torch.full((N, 1), N**-0.5, dtype=torch.float64)], 1)
+        left = x.double() - known @ (known.T @ x.double())
+        new = waves - known @ (known.T @ waves)
+        both = new.mT @ left  # (frequencies, 2, D)
+        power = (torch.linalg.pinv(new.mT @ new, rtol=1e-6, hermitian=True) * (both @ both.mT)).sum((-1, -2))
         for near in chosen:
             power[(frequencies - frequencies[near]).abs() < 0.5 / span] = 0
         chosen.append(int(power.argmax()))

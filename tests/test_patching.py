@@ -15,6 +15,7 @@ from arithlib.analysis.patching import (
     remove,
     strongest_periods,
     total_effect,
+    total_effects,
 )
 from arithlib.models.decoder import Decoder, DecoderConfig
 from arithlib.tasks.prompts import prompt
@@ -182,3 +183,9 @@ def test_shuffled_numbers_hide_the_periods():
     shuffled = NUMBERS[torch.randperm(100, generator=torch.Generator().manual_seed(5))]
     found = strongest_periods(planted([7.3, 20], noise=0.1), shuffled, 2)
     assert all(abs(1 / T - 1 / other) > 1 / 2000 for T in (7.3, 20) for other in found)
+
+
+def test_effects_at_many_places_are_those_at_each(model, pairs):
+    places = [(-1, 3), (2, slice(4, 9)), 0]
+    each = torch.stack([total_effect(model, pairs, "1.attn_out", where) for where in places])
+    assert torch.equal(total_effects(model, pairs, "1.attn_out", places), each)

@@ -82,10 +82,18 @@ def effect(model, pairs: Pairs, edits: Mapping[str, Callable]) -> Tensor:
 
 
 @torch.no_grad()
-def total_effect(model, pairs: Pairs, name: str, where: Where = ...) -> Tensor:
-    """(B,) activation patching: the effect of the clean activation, by all the ways that it has."""
+def total_effects(model, pairs: Pairs, name: str, places: Iterable[Where]) -> Tensor:
+    """(places, B) activation patching: the effect of the clean activation at each place, by all the ways it has."""
+    rows = torch.arange(len(pairs))
     clean = model(pairs.clean, return_activations=True)[1][name]
-    return effect(model, pairs, {name: _put_own(clean, where)})
+    before = model(pairs.corrupted)[rows, pairs.answers]
+    after = [model(pairs.corrupted, {name: _put_own(clean, where)})[rows, pairs.answers] for where in places]
+    return torch.stack(after) - before
+
+
+def total_effect(model, pairs: Pairs, name: str, where: Where = ...) -> Tensor:
+    """(B,) `total_effects` at one place."""
+    return total_effects(model, pairs, name, [where])[0]
 
 
 @torch.no_grad()

@@ -1,0 +1,97 @@
+"""Experiments on small decoders whose numbers are single tokens (part 5).
+
+arithlib train "decoder-s*"      about a minute each on one core
+"""
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from arithlib.evaluation import accuracy, cross_entropy
+from arithlib.experiments.base import Experiment
+from arithlib.models.decoder import Decoder, DecoderConfig
+from arithlib.tasks.prompts import QUESTIONS, Sums, ask, prompt
+from arithlib.training import ScheduledAdamW
+
+
+class AnswerObjective:
+    """Cross-entropy of the answer token, on a batch drawn anew at every step and seeded by it."""
+
+    def __init__(self, experiment: "DecoderExperiment", device: torch.device):
+        self.experiment = experiment
+        sums = experiment.sums
+        self.train, self.test = (
+            (prompt(*pairs.T).to(device), pairs.sum(1).to(device)) for pairs in (sums.train_pairs, sums.test_pairs)
+        )
+        others = [ask(name) for name in QUESTIONS]
+        self.others = tuple(torch.cat(part).to(device) for part in zip(*others, strict=True))
+        self.generator = torch.Generator()
+
+    def loss(self, model: Decoder, step: int) -> Tensor:
+        e = self.experiment
+        self.generator.manual_seed((1_000_003 * e.sums.data_seed + step) % 2**32)
+        count = round(e.others_share * e.batch_size)
+        sums = self._draw(self.train, e.batch_size - count)
+        batch = [torch.cat(parts) for parts in zip(sums, self._draw(self.others, count), strict=True)]
+        return cross_entropy(model.answer_logits(batch[0]), batch[1])
+
+    def _draw(self, prompts: tuple[Tensor, Tensor], count: int) -> tuple[Tensor, Tensor]:
+        rows = torch.randint(len(prompts[0]), (count,), generator=self.generator).to(prompts[0].device)
+        return prompts[0][rows], prompts[1][rows]
+
+    @torch.no_grad()
+    def evaluate(self, model: Decoder) -> dict[str, float]:
+        """Loss and accuracy on the sums of training, on held-out sums, and on the other questions (all trained)."""
+        measured = {}
+        for name, (prompts, answers) in {"train": self.train, "test": self.test, "others": self.others}.items():
+            logits = model.answer_logits(prompts)
+            measured[f"{name}_loss"] = float(cross_entropy(logits, answers))
+            measured[f"{name}_accuracy"] = accuracy(logits, answers)
+        return measured
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecoderExperiment(Experiment):
+    """A Decoder on sums of two numbers from 0 to 99.
+
+    others_share: share of each batch that asks one of the other questions of source 001 instead.
+    """
+
+    sums: Sums = field(default_factory=Sums)
+    model: DecoderConfig = field(default_factory=DecoderConfig)
+    batch_size: int = 512
+    others_share: float = 0.0
+
+    def build(self):
+        return Decoder(self.model, self.model_seed)
+
+    def objective(self, model, device):
+        return AnswerObjective(self, device)
+
+
+def presets():
+    """Every experiment on decoders, in the order in which `arithlib list` prints them."""
+
+    def learn(name, about, steps, seed, **more):
+        return DecoderExperiment(
+            name=name,
+            about=about,
+            steps=steps,
+            evaluate_every=100,
+            model_seed=seed,
+            optimizer=ScheduledAdamW(lr=3e-3, betas=(0.9, 0.98), weight_decay=1.0, warmup_steps=50, steps=steps),
+            sums=Sums(data_seed=seed),
+            **more,
+        )
+
+    for seed in range(3):
+        yield learn(f"decoder-s{seed}", "sums of two numbers that are single tokens (chapters 51, 52)", 1200, seed)
+        yield learn(
+            f"decoder-tasks-s{seed}", "sums and five other questions about a number (chapter 51)", 1600, seed,
+            others_share=0.25,
+        )  # fmt: skip
+        yield learn(
+            f"decoder-gated-s{seed}", "sums, with a gated MLP of as many weights", 1200, seed,
+            model=DecoderConfig(d_mlp=88, mlp="gated"),
+        )  # fmt: skip

@@ -1,0 +1,100 @@
+"""Questions about numbers that are single tokens: `a + b =` and the five others of source 001 (chapter 51).
+
+Every prompt has four tokens, `a sign b =`, and its answer is one token from 0 to 198. In all questions but addition
+b is fixed, and only a is asked about. Token n is the number n; the signs follow after 198.
+
+Dimensions: B prompts, N questions of one kind.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+N_NUMBERS = 199
+SIGNS = ("+", "-", "//", "*", "mod", "solve", "=")
+D_VOCAB = N_NUMBERS + len(SIGNS)
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question about a with a fixed second number b.
+
+    answers: what a (N,) is turned into. numbers: the a that it is asked for.
+    """
+
+    sign: str
+    b: int
+    numbers: range
+    answers: Callable[[Tensor], Tensor]
+
+
+QUESTIONS = {
+    "a - 23": Question("-", 23, range(23, 100), lambda a: a - 23),
+    "a // 5": Question("//", 5, range(100), lambda a: a // 5),
+    "a * 3/2": Question("*", 3, range(0, 100, 2), lambda a: a * 3 // 2),
+    "a mod 2": Question("mod", 2, range(100), lambda a: a % 2),
+    "x - a = 0": Question("solve", 0, range(100), lambda a: a),
+}
+
+
+def prompt(a: Tensor, b: Tensor | int, sign: str = "+") -> Tensor:
+    """(B,) numbers a and b -> (B, 4) tokens `a sign b =`.
+
+    Raises ValueError for a number that has no token.
+
+    >>> prompt(torch.tensor([57]), torch.tensor([42]))
+    tensor([[ 57, 199,  42, 205]])
+    """
+    b = torch.as_tensor(b).expand_as(a)
+    if min(a.min(), b.min()) < 0 or max(a.max(), b.max()) >= N_NUMBERS:
+        raise ValueError(f"numbers from 0 to {N_NUMBERS - 1} have a token; found {a.tolist()} and {b.tolist()}")
+    signs = [torch.full_like(a, N_NUMBERS + SIGNS.index(s)) for s in (sign, "=")]
+    return torch.stack([a, signs[0], b, signs[1]], -1)
+
+
+def ask(name: str) -> tuple[Tensor, Tensor]:
+    """All prompts (N, 4) of one of QUESTIONS, and their answers (N,)."""
+    question = QUESTIONS[name]
+    a = torch.tensor(question.numbers)
+    return prompt(a, question.b, question.sign), question.answers(a)
+
+
+@dataclass(frozen=True)
+class Sums:
+    """All sums of two numbers from 0 to 99, a random share of the pairs as training set.
+
+    train_fraction: strictly between 0 and 1. data_seed: which pairs those are.
+    """
+
+    train_fraction: float = 0.6
+    data_seed: int = 0
+
+    def __post_init__(self):
+        if not 0 < self.train_fraction < 1:
+            raise ValueError(f"train_fraction = {self.train_fraction!r}: must lie strictly between 0 and 1")
+
+    @cached_property
+    def pairs(self) -> Tensor:
+        """(10,000, 2) every pair (a, b), a slowest."""
+        return torch.cartesian_prod(torch.arange(100), torch.arange(100))
+
+    @cached_property
+    def train_mask(self) -> Tensor:
+        """(10,000,) True where the pair of that row of `pairs` trains."""
+        shuffled = torch.randperm(len(self.pairs), generator=torch.Generator().manual_seed(self.data_seed))
+        mask = torch.zeros(len(self.pairs), dtype=torch.bool)
+        mask[shuffled[: int(self.train_fraction * len(self.pairs))]] = True
+        return mask
+
+    @property
+    def train_pairs(self) -> Tensor:
+        """(B, 2) the training pairs."""
+        return self.pairs[self.train_mask]
+
+    @property
+    def test_pairs(self) -> Tensor:
+        """(B, 2) every pair that does not train."""
+        return self.pairs[~self.train_mask]

@@ -1,7 +1,7 @@
-"""An addressed transformer at any length: the same answers as its forward, in time linear in the digits (chapter 70).
+"""An addressed transformer at any length: the same answers, in time linear in the digits (chapter 70).
 
-`AddressedTransformer.forward` compares every token with every earlier one, most of them at weight zero. Here the three
-numbers lie below one another, and each answer token gathers the few keys that can have weight.
+Its forward compares every token with every earlier one, most of them at weight zero. Here the three numbers lie below
+one another, and each answer token gathers the few keys that can have weight.
 
     number 0    . 3 2 1 .
     number 1    + 6 5 4 .       `.` is absent
@@ -110,7 +110,7 @@ def _token_tables(model) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 
 
 def _score_table(model) -> Tensor:
-    """(V, 4, V, H): what the content adds to the score of an answer token and a key, by token, number, token, head."""
+    """(V, 4, V, H) scores that content gives, for an answer token and a key of a number, a token; for each head."""
     _, q, k, _ = _token_tables(model)
     return torch.einsum("qhk,nshk->qnsh", q[ANSWER], k) / q.shape[-1] ** 0.5
 
@@ -171,9 +171,10 @@ class Stream:
         return (mid + np.maximum(mid @ w_in + b_in, 0) @ w_out + b_out) @ w_u + b_u
 
     def decode(self, a: np.ndarray, b: np.ndarray) -> Iterator[int]:
-        """(N,) and (M,) digits, least significant first -> the tokens of the answer, one after the other, without end.
+        """(N,) and (M,) digits, least significant first -> the tokens of the answer, without its end token.
 
-        Stops at the end token, or two tokens after the longer operand: no sum has so many.
+        Stops at the end token, after any other token that is no digit (it would open a fourth number), or two tokens
+        after the longer operand: no sum has so many.
         """
         longest, pad = max(len(a), len(b)), len(self.slot)
         lines = np.full((3, longest + 3 + 2 * pad), ABSENT)
@@ -184,8 +185,10 @@ class Stream:
             token = int(self.logits(token, lines[self.number, places + index]).argmax())
             if token == END:
                 return
-            lines[2, pad + index + 1] = token
             yield token
+            if token >= 10:
+                return
+            lines[2, pad + index + 1] = token
 
 
 def add(model: AddressedTransformer, a: int, b: int) -> int:

@@ -8,8 +8,8 @@ for column i + 1, the one that comes next in its number; a key with index j is a
     number      0 0 0 1 1 1 1 2 2 2 2 3
     index       1 2 3 0 1 2 3 0 1 2 3 0
 
-Of the written answer digit i, distance 0 is column i + 1 of both operands, distance 1 is column i of both operands and
-the answer digit itself. No address is embedded anywhere: the scores know differences alone, so that no length is new.
+Of answer digit i, distance 0 is column i + 1 of both operands, and distance 1 is column i of both operands and the
+digit itself. No address is embedded anywhere: scores know differences alone, so that no length is new.
 
 Dimensions: B batch, T tokens (queries), S tokens (keys), D d_model, H heads, K d_head, F d_mlp, V vocabulary.
 """

@@ -52,7 +52,7 @@ class Column(NamedTuple):
 
 
 def following(digit: int, place: int) -> list[int]:
-    """What can stand in a number after `digit`: it does not end before its first digit, nor on a zero unless it is 0."""
+    """What can stand in a number after `digit`. None ends before its first digit, nor on a zero, but for 0 itself."""
     if digit == NOTHING and place > 0:
         return [NOTHING]
     may_end = place > 0 and (digit != 0 or place == 1)
@@ -80,8 +80,8 @@ class Reachable:
             column = self._before[column]
         numbers = []
         for number in zip(*digits, strict=True):
-            written = "".join(str(digit) for digit in number if digit != NOTHING)
-            numbers.append(int("1" + written if written[0] == "0" and number[0] == 0 and len(number) > 1 else written))
+            goes_on = number[0] == 0 and len(number) > 1  # no number of several digits begins with a zero
+            numbers.append(int("1" * goes_on + "".join(str(digit) for digit in number if digit != NOTHING)))
         return numbers[0], numbers[1]
 
 
@@ -149,7 +149,8 @@ def logits(model: AddressedTransformer, contexts: np.ndarray) -> Ball:
     scores = Ball(np.where(nothing, -np.inf, scores.mid), np.where(nothing, 0, scores.rad))
     pattern = softmax(scores.map(lambda part: part.swapaxes(1, 2)))
     # It may also carry the values through `out` before they are mixed: K and 5 H roundings more on the way.
-    z = einsum("chs,cshk->chk", pattern, v[number, contexts], roundings=K + len(SLOTS) * H).map(lambda part: part.reshape(len(contexts), H * K))
+    z = einsum("chs,cshk->chk", pattern, v[number, contexts], roundings=K + len(SLOTS) * H)
+    z = z.map(lambda part: part.reshape(len(contexts), H * K))
     mid = x[ANSWER, own] + einsum("ci,oi->co", z, weights["out.weight"])
     return linear(mid + linear(relu(linear(mid, "mlp_in")), "mlp_out"), "unembedding")
 

@@ -3,8 +3,8 @@
 A ball is a midpoint and a radius. It holds the value in exact arithmetic, and every value that a float32 program can
 come to: rounding to nearest after each operation, sums in any order, fused or not. A dot product of n terms is then
 within gamma(n) = n u / (1 - n u) of its exact value, relative to the sum of absolute values (Higham, "Accuracy and
-Stability of Numerical Algorithms", 2002, section 3.1). The exponential has no such rule: that each one in a softmax is
-relatively off by at most `FUNCTION_ERROR` is a hypothesis of every proof made with this module.
+Stability of Numerical Algorithms", 2002, section 3.1). The exponential has no such rule: that each one in a softmax
+is relatively off by at most `FUNCTION_ERROR` is a hypothesis of every proof made with this module.
 """
 
 from dataclasses import dataclass
@@ -62,8 +62,9 @@ def einsum(pattern: str, a: Ball, b: Ball, roundings: int = 0) -> Ball:
         return np.einsum(pattern, x, y, optimize=True)
 
     names, out = pattern.split("->")
-    sizes = {name: n for part, x in zip(names.split(","), (a, b), strict=True) for name, n in zip(part, x.mid.shape)}
-    n = int(np.prod([sizes[name] for name in set(names) - {","} - set(out)]))
+    left, right = names.split(",")
+    sizes = dict(zip(left + right, a.mid.shape + b.mid.shape, strict=True))
+    n = int(np.prod([sizes[name] for name in sizes.keys() - set(out)]))
     rad = product(np.abs(a.mid), b.rad) + product(a.rad, b.size)
     return Ball(product(a.mid, b.mid), rad + gamma(n + roundings) * product(a.size, b.size) + n * UNDERFLOW)
 
@@ -89,7 +90,7 @@ def softmax(scores: Ball) -> Ball:
 
 
 def margin(logits: Ball, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """By how much the right answer leads: (B, V) balls, (B,) indices -> (B,) the lead at the midpoints, (B,) at worst.
+    """By how much the right answer leads: (B, V) balls, (B,) indices -> (B,) lead at the midpoints, (B,) at least.
 
     Where the second is positive, every program that the balls cover gives the right answer.
     """

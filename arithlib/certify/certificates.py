@@ -20,7 +20,7 @@ STATEMENT = (
     "significant first) writes the digits of their sum and then the end token."
 )
 HYPOTHESES = [
-    "The model is the function that arithlib.models.addressed describes, with these weights, window 1, the rest masked.",
+    "The model is what arithlib.models.addressed describes, with these weights, window 1, the rest masked.",
     "Sums, differences, products and quotients are those of float32 (IEEE 754, rounded to nearest), in any order, "
     "fused or not; a masked key has weight 0.",
     "Every exponential of a softmax is relatively off by at most exp_error.",

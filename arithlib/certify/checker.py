@@ -2,9 +2,9 @@
 
     python checker.py adder-windowed-s0.safetensors adder-windowed-s0.certificate.json
 
-This file stands alone. It needs Python and numpy, shares no line with what made the certificate, and reads the weights
-itself. It trusts that float64 arithmetic in numpy rounds as IEEE 754 says, and that numpy's exp is off by no more than
-2^-50, relatively. The chapter shows why what is checked here implies the statement.
+This file stands alone. It needs Python and numpy, shares no line with what made the certificate, and reads the
+weights itself. It trusts that float64 arithmetic in numpy rounds as IEEE 754 says, and that numpy's exp is off by no
+more than 2^-50, relatively. The chapter shows why what is checked here implies the statement.
 """
 
 import hashlib
@@ -34,7 +34,8 @@ def demand(condition, problem):
 
 def read(path):
     """The float32 tensors of a safetensors file: an 8-byte length, a JSON header, raw little-endian numbers."""
-    content = open(path, "rb").read()
+    with open(path, "rb") as file:
+        content = file.read()
     start = 8 + struct.unpack("<Q", content[:8])[0]
     tensors = {}
     for name, about in json.loads(content[8:start]).items():
@@ -137,7 +138,8 @@ def leads(w, seen, right, unit, exp_error):
 
 def check(weights_path, certificate_path):
     """None if the certificate holds; otherwise `Rejected` says what does not."""
-    certificate = json.load(open(certificate_path, encoding="utf-8"))
+    with open(certificate_path, encoding="utf-8") as file:
+        certificate = json.load(file)
     weights, sha256 = read(weights_path)
     demand(certificate["sha256"] == sha256, "the certificate is about other weights")
     demand(certificate["exp_error"] == EXP_ERROR, "the certificate grants another error to exp")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from arithlib.analysis.fourier import fourier_basis, power_spectrum, wave_rows
-from arithlib.certify.balls import Ball, einsum, margin, relu, softmax
+from arithlib.certify.balls import Ball, einsum, relu, softmax
 from arithlib.models.grokking import GrokkingTransformer
 
 
@@ -31,7 +31,7 @@ class Inside:
 
 
 def run(model: GrokkingTransformer, pairs: np.ndarray) -> Inside:
-    """The model on (B, 2) pairs of residues, every rounding enclosed, with matrices applied in the order of `forward`.
+    """The model on (B, 2) pairs of residues, every rounding enclosed, matrices applied in the order of `forward`.
 
     Raises ValueError for a model with positions, with layer norm, or without a ReLU.
     """

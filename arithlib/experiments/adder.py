@@ -90,6 +90,7 @@ def presets():
     yield preset("adder-live", "windowed, trained while the book is built (chapter 70)", 2000, 0)
     for seed in range(5):
         yield preset(f"adder-windowed-s{seed}", "attention within one column: half a minute (part 7)", 3000, seed)
+    yield preset("adder-certified", "a windowed one to use: `arithlib add adder-certified A B` (part 7)", 3000, 5)
     for seed in range(3):
         yield preset(
             f"adder-unwindowed-s{seed}", "softmax over every token, with a learned decay: 2 minutes (part 7)", 3000,

@@ -1,7 +1,7 @@
 """Experiments with addressed transformers (part 7): trained on sums of at most ten digits, meant for any length.
 
 arithlib train adder-live             a quarter of a minute on one core
-arithlib train "adder-windowed-s*"   half a minute each on one core
+arithlib train "adder-windowed-s*"   a minute each on one core
 arithlib train "adder-unwindowed-s*" 2 minutes each on one core
 """
 
@@ -89,7 +89,9 @@ def presets():
     """Every experiment of part 7, in the order in which `arithlib list` prints them."""
     yield preset("adder-live", "windowed, trained while the book is built (chapter 70)", 2000, 0)
     for seed in range(5):
-        yield preset(f"adder-windowed-s{seed}", "attention within one column: half a minute (part 7)", 3000, seed)
+        yield preset(f"adder-short-s{seed}", "windowed, half as long: half a minute (chapter 70)", 3000, seed)
+    for seed in range(5):
+        yield preset(f"adder-windowed-s{seed}", "attention within one column: a minute (part 7)", 6000, seed)
     yield preset("adder-certified", "a windowed one to use: `arithlib add adder-certified A B` (part 7)", 3000, 5)
     for seed in range(3):
         yield preset(

@@ -2,7 +2,7 @@
 
 A token of the windowed model sees at most five others, wherever it stands. So there are finitely many *contexts*, and
 what the model does in all of them decides what it does on every sum. Of a written answer digit c of column i the
-slots of its context are
+slots of its context are ::
 
     slot        0: a_i    1: b_i    2: c_i    3: a_(i+1)    4: b_(i+1)
     number         0         1         2         0             1

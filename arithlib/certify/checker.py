@@ -1,4 +1,4 @@
-"""Check a certificate that a trained network adds every pair of non-negative integers, of every length (chapter 72).
+"""Check a certificate that a network adds every pair of non-negative integers, of every length (chapter 72). ::
 
     python checker.py adder-windowed-s0.safetensors adder-windowed-s0.certificate.json
 

@@ -82,7 +82,7 @@ class Shortened:
 def shorten(model: GrokkingTransformer, inside: Inside, frequencies: int) -> Shortened:
     """Bound every lead by the strongest waves of W_L = W_out W_U, read along the answers, and the norm of the rest.
 
-    With W_L = W R^T R + E, where the rows of R are the kept waves, and m the mean of the neurons over all pairs,
+    With W_L = W R^T R + E, where the rows of R are the kept waves, and m the mean of the neurons over all pairs ::
 
         n W_L = (n W R^T) R + m E + (n - m) E,      |(n - m) (E_c - E_c')| <= |n - m| |E_c - E_c'| .
     """

@@ -15,7 +15,7 @@ from arithlib.tasks.stress import KINDS, stress_sums
 HARDEST = KINDS.index("chain through unequal digits")
 
 
-def main(name: str = "adder-windowed-s0", lengths: tuple[int, ...] = (1000, 10_000, 100_000, 1_000_000)) -> None:
+def main(name: str = "adder-wide-s0", lengths: tuple[int, ...] = (1000, 10_000, 100_000, 1_000_000)) -> None:
     torch.set_num_threads(1)
     model, seconds = load(name), []
     for n in lengths:

@@ -3,8 +3,9 @@
 import pytest
 import torch
 
-from arithlib.tasks.operands import lengths_of, longest_carry_chain, numbers_of
-from arithlib.tasks.stress import KINDS, stress_sums
+from arithlib.streaming import columns, contexts
+from arithlib.tasks.operands import OperandTask, lengths_of, longest_carry_chain, numbers_of
+from arithlib.tasks.stress import KINDS, covering_sums, stress_sums
 
 
 @pytest.mark.parametrize("digits", [2, 3, 10, 11, 500])
@@ -32,3 +33,25 @@ def test_every_kind_is_what_it_says(digits):
 def test_too_few_digits_or_sums_are_refused(digits, count):
     with pytest.raises(ValueError, match="at least"):
         stress_sums(digits, count, torch.Generator())
+
+
+def situations(a, b):
+    """Codes of all windows of one column in these sums: query and keys, one number each."""
+    lines = columns(a, b)
+    number, distance = torch.tensor([0, 0, 1, 1, 2]), torch.tensor([0, 1, 0, 1, 1])
+    keys = contexts(lines, number, distance, 0, lines.shape[2] - 1)[1]
+    return ((keys + 1) @ 16 ** torch.arange(5)).unique()
+
+
+def test_the_covering_sums_contain_every_situation_and_none_can_be_left_out():
+    a, b = covering_sums()
+    assert a.shape == b.shape == (24_500, 4)
+    covered = situations(a, b)
+    # 100 first columns; two operands that go on or end (109 each), with a carry or without; one that
+    # ended before, the other not; both ended, with a carry; and 0 (an end without a leading digit) beside anything, never with a carry.
+    assert len(covered) == 100 + 2 * 109**2 + 2 * 2 * 109 + 1 + 2 * 109 + 1
+    for digits in (1, 2, 3, 6, 30):
+        problems = OperandTask(max_digits=digits).sample(3000, torch.Generator().manual_seed(digits))
+        assert torch.isin(situations(problems.a, problems.b), covered).all()
+    some = torch.arange(24_500) % 100 != 7
+    assert len(situations(a[some], b[some])) < len(covered)

@@ -6,6 +6,7 @@ Dimensions: B sums, N digits. Digits are 0 to 9, least significant first, zero b
 """
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 KINDS = (
@@ -56,3 +57,24 @@ def stress_sums(digits: int, count: int, generator: torch.Generator) -> tuple[Te
     pairs += [(random(), random()) for _ in range(count - len(KINDS))]
     a, b = (torch.stack(operands) for operands in zip(*pairs, strict=True))
     return a, b, [*KINDS, *["random"] * (count - len(KINDS))]
+
+
+def covering_sums() -> tuple[Tensor, Tensor]:
+    """(B, 4) digits of two operands: 24,500 short sums with every situation of a window of one column.
+
+    What a windowed answer token sees is the column just done, its digit of the answer and the next column. Here every
+    pair of columns comes with and without a carry in, for operands that go on, end, or ended before; a 1 above lets
+    zeros stand inside a number. The rest are the first column of all, and 0 + anything.
+    """
+    digit, low = torch.arange(10), torch.tensor([1, 5])  # 1 + 1 carries nothing into the second column, 5 + 5 one
+    inside = torch.cartesian_prod(digit, digit, torch.tensor([1]))  # columns 2 and 3, and the 1 above
+    ends, ended = F.pad(digit[1:, None], (0, 2)), torch.zeros(1, 3, dtype=torch.long)
+    tails = torch.cat([inside, ends, ended])
+    x, y = torch.cartesian_prod(torch.arange(len(tails)), torch.arange(len(tails))).unbind(1)
+    parts = [(F.pad(tails[x], (1, 0), value=c), F.pad(tails[y], (1, 0), value=c)) for c in low.tolist()]
+    pairs = F.pad(torch.cartesian_prod(digit, digit)[:, :, None], (0, 3))
+    parts.append((pairs[:, 0], pairs[:, 1]))
+    several, zero = F.pad(inside, (0, 1)), torch.zeros(100, 4, dtype=torch.long)
+    parts += [(several, zero), (zero, several)]
+    a, b = (torch.cat(operands) for operands in zip(*parts, strict=True))
+    return a, b

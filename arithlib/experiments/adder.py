@@ -93,15 +93,12 @@ def presets():
         yield preset(f"adder-short-s{seed}", "windowed, half as long: half a minute (chapter 70)", 3000, seed)
     for seed in range(5):
         yield preset(f"adder-windowed-s{seed}", "attention within one column: a minute (part 7)", 6000, seed)
-<<<<<<< HEAD
     yield preset("adder-certified", "a windowed one to use: `arithlib add adder-certified A B` (part 7)", 3000, 5)
-=======
     for seed in range(5):
         yield preset(
             f"adder-wide-s{seed}", "the same with twice the neurons: a minute (part 7)", 6000, seed,
             model=AddressedConfig(d_mlp=128),
         )  # fmt: skip
->>>>>>> h70
     for seed in range(3):
         yield preset(
             f"adder-unwindowed-s{seed}", "softmax over every token, with a learned decay: 2 minutes (part 7)", 3000,

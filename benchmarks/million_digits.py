@@ -1,6 +1,6 @@
 """A sum of a million digits by greedy decoding, and how the time grows with the length (chapter 70).
 
-python -m arithlib bench million_digits        about a minute on one core
+python -m arithlib bench million_digits        half a minute; seconds of one core
 """
 
 import math
@@ -28,7 +28,7 @@ def main(name: str = "adder-wide-s0", lengths: tuple[int, ...] = (1000, 10_000, 
         margin = float(margins(model, a, b))
         checked = time.process_time() - started
         print(
-            f"{n:>9,} digits: decoded in {seconds[-1]:7.2f} CPU s ({1e6 * seconds[-1] / n:.0f} microseconds a digit), "
+            f"{n:>9,} digits: decoded in {seconds[-1]:7.2f} s ({1e6 * seconds[-1] / n:.0f} microseconds a digit), "
             f"right: {right}; teacher-forced in {checked:.2f} s, smallest margin {margin:.2f}",
             flush=True,
         )

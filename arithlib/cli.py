@@ -1,4 +1,4 @@
-"""`python -m arithlib` (or `arithlib`): list · train · ship · add · eval · score, and the book's commands."""
+"""`python -m arithlib` (or `arithlib`): list · train · ship · add · certify · eval · score, and the book's own."""
 
 import argparse
 import json
@@ -67,8 +67,10 @@ def _parser() -> argparse.ArgumentParser:
     shipping.add_argument("pattern", help="an experiment, or a quoted shell pattern such as 'grokking-s*'")
     adding = command("add", _add, "let a trained model add two numbers")
     adding.add_argument("name")
-    adding.add_argument("a", type=int)
-    adding.add_argument("b", type=int)
+    adding.add_argument("a", type=integer)
+    adding.add_argument("b", type=integer)
+    proving = command("certify", _certify, "prove that an adder is right on every sum, and write its certificate")
+    proving.add_argument("pattern", help="an experiment, or a quoted shell pattern such as 'adder-windowed-s*'")
     evaluating = command("eval", _eval, "loss and accuracy of a trained model, measured again")
     evaluating.add_argument("name")
     scoring = command("score", _score, "the scoreboard: every claim and its verdict")
@@ -145,8 +147,39 @@ def _ship(options) -> int:
 
 def _add(options) -> int:
     from arithlib import load
+    from arithlib.certify import certificates
+    from arithlib.streaming import any_size
 
-    print(load(options.name).add(options.a, options.b))
+    with any_size():
+        print(load(options.name).add(options.a, options.b))
+    if certificate := certificates.covering(options.name):
+        print(
+            f"Covered by {options.name}.certificate.json: right for all integers from 0 on, whatever their length "
+            f"({certificate['contexts']['count']:,} contexts, smallest margin {certificate['margin']}).",
+            file=sys.stderr,
+        )
+    return 0
+
+
+def integer(text: str) -> int:
+    """A whole number of any length."""
+    from arithlib.streaming import any_size
+
+    with any_size():
+        return int(text)
+
+
+def _certify(options) -> int:
+    from arithlib import experiments
+    from arithlib.certify import certificates
+
+    for experiment in experiments.match(options.pattern):
+        path = certificates.write(experiment.name)
+        certificate = certificates.covering(experiment.name)
+        print(
+            f"{path.name}: right in all {certificate['contexts']['count']:,} contexts, smallest margin "
+            f"{certificate['margin']}, in float32 at least {certificate['margin_float32']}"
+        )
     return 0
 
 

@@ -42,6 +42,20 @@ def test_a_shipped_model_adds(capsys):
     assert capsys.readouterr().out == "31\n"
 
 
+def test_an_answer_says_which_certificate_covers_it(capsys):
+    longer_than_python_prints = "9" * 5000
+    assert main(["add", "adder-certified", longer_than_python_prints, "1"]) == 0
+    shown = capsys.readouterr()
+    assert shown.out == "1" + "0" * 5000 + "\n"
+    assert "Covered by adder-certified.certificate.json" in shown.err
+
+
+def test_a_number_that_is_none_is_refused(capsys):
+    with pytest.raises(SystemExit):
+        main(["add", "adder-certified", "1.5", "1"])
+    assert "invalid integer value: '1.5'" in capsys.readouterr().err
+
+
 def test_eval_measures_a_shipped_model_again(capsys):
     assert main(["eval", "grokking-s0"]) == 0
     assert "test_accuracy          1\n" in capsys.readouterr().out

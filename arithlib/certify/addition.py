@@ -1,0 +1,178 @@
+"""Proof that a windowed adder is right on every pair of integers of every length (chapter 72).
+
+A token of the windowed model sees at most five others, wherever it stands. So there are finitely many *contexts*, and
+what the model does in all of them decides what it does on every sum. Of a written answer digit c of column i the
+slots of its context are ::
+
+    slot        0: a_i    1: b_i    2: c_i    3: a_(i+1)    4: b_(i+1)
+    number         0         1         2         0             1
+    distance       1         1         1         0             0
+
+and of '=' they are nothing, '+', '=' itself, and the first digits of both operands.
+
+Dimensions: C contexts, S = 5 slots, H heads, K d_head, V vocabulary.
+"""
+
+from collections import deque
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+
+from arithlib.certify.balls import Ball, einsum, margin, relu, softmax
+from arithlib.models.addressed import AddressedTransformer
+from arithlib.tokenizer import ALPHABET, END, EQUALS
+
+PLUS = ALPHABET.index("+")
+NOTHING = -1  # in a slot whose token does not exist: the number has ended
+SLOTS = ((0, 1), (1, 1), (2, 1), (0, 0), (1, 0))  # number and distance
+OWN, ANSWER = 2, 2  # the slot of the query itself, and its number
+
+
+class ProofError(ValueError):
+    """A statement that is not proven; the message says where the proof fails."""
+
+
+# ---- what can be met ---------------------------------------------------------------------------------------------
+
+
+class Column(NamedTuple):
+    """All that the next column depends on: two digits, the one written under them, the carry out of them.
+
+    place: 0 for the signs before the first column, 1 for the first, 2 for every later one.
+    """
+
+    a: int
+    b: int
+    written: int
+    carry: int
+    place: int
+
+
+def following(digit: int, place: int) -> list[int]:
+    """What can stand in a number after `digit`. None ends before its first digit, nor on a zero, but for 0 itself."""
+    if digit == NOTHING and place > 0:
+        return [NOTHING]
+    may_end = place > 0 and (digit != 0 or place == 1)
+    return [*range(10), *([NOTHING] if may_end else [])]
+
+
+@dataclass(frozen=True)
+class Reachable:
+    """Every context that a correct prefix of some sum can show, and how it comes about.
+
+    contexts: (C, S) tokens or NOTHING, in lexical order. right: (C,) the token that has to come next.
+    """
+
+    contexts: np.ndarray
+    right: np.ndarray
+    _columns: dict[tuple, Column]
+    _before: dict[Column, Column]
+
+    def witness(self, place: int) -> tuple[int, int]:
+        """A sum in which context number `place` is met, by a shortest way to its column."""
+        context = tuple(self.contexts[place].tolist())
+        column, digits = self._columns[context], [context[3:]]
+        while column.place > 0:
+            digits.append((column.a, column.b))
+            column = self._before[column]
+        numbers = []
+        for number in zip(*digits, strict=True):
+            goes_on = number[0] == 0 and len(number) > 1  # no number of several digits begins with a zero
+            numbers.append(int("1" * goes_on + "".join(str(digit) for digit in number if digit != NOTHING)))
+        return numbers[0], numbers[1]
+
+
+@lru_cache
+def reachable() -> Reachable:
+    """Follow every possible column from the signs on, until no new one turns up.
+
+    There are finitely many columns in this sense, while there is no end of sums.
+    Raises ProofError if one context asks for two different tokens: then no model with this window can add.
+    """
+    signs = Column(NOTHING, PLUS, EQUALS, carry=0, place=0)
+    before, waiting, columns, continuation = {signs: signs}, deque([signs]), {}, {}
+    while waiting:
+        column = waiting.popleft()
+        last = (NOTHING, NOTHING) if column == signs else (column.a, column.b)
+        for a, b in product(*(following(digit, column.place) for digit in last)):
+            total = max(a, 0) + max(b, 0) + column.carry
+            token = END if a == b == NOTHING and total == 0 else total % 10
+            context = (column.a, column.b, column.written, a, b)
+            columns.setdefault(context, column)
+            if continuation.setdefault(context, token) != token:
+                raise ProofError(f"context {text(context)} asks for both {continuation[context]} and {token}")
+            after = Column(a, b, token, total // 10, min(column.place + 1, 2))
+            if token != END and after not in before:
+                before[after] = column
+                waiting.append(after)
+    contexts = sorted(continuation)
+    return Reachable(np.array(contexts), np.array([continuation[c] for c in contexts]), columns, before)
+
+
+def text(context) -> str:
+    """Five characters for five slots, '.' for nothing.
+
+    >>> text((7, 8, 5, 3, NOTHING))
+    '7853.'
+    """
+    return "".join("." if token == NOTHING else ALPHABET[token] for token in context)
+
+
+# ---- what the model does there -----------------------------------------------------------------------------------
+
+
+def logits(model: AddressedTransformer, contexts: np.ndarray) -> Ball:
+    """(C, S) contexts -> (C, V) logits at the query, with every rounding of a float32 program enclosed.
+
+    Raises ValueError for a model whose tokens see more than these slots.
+    """
+    if model.config.far != "masked" or model.config.window != 1:
+        raise ValueError("contexts have five slots only where window = 1 and everything else is masked")
+    weights = {name: Ball.exact(value.detach().cpu().double().numpy()) for name, value in model.state_dict().items()}
+
+    def linear(x: Ball, name: str) -> Ball:
+        return einsum("ci,oi->co", x, weights[f"{name}.weight"]) + weights[f"{name}.bias"]
+
+    H, K = model.config.n_heads, model.config.d_model // model.config.n_heads
+    number, distance = np.array(SLOTS).T
+    x = weights["embedding.weight"][None] + weights["numbers.weight"][:3, None]  # every token in every number
+    qkv = linear(x.map(lambda part: part.reshape(-1, H * K)), "qkv").map(lambda part: part.reshape(3, -1, 3, H, K))
+    q, k, v = qkv[:, :, 0], qkv[:, :, 1], qkv[:, :, 2]
+    # A program may divide by sqrt(K) before the product, after it, or half each: four more roundings at most.
+    content = einsum("qhk,nshk->qnsh", q[ANSWER], k, roundings=4).map(lambda part: part / K**0.5)
+    own = contexts[:, OWN]
+    scores = content[own[:, None], number, contexts] + weights["near"].map(lambda part: part[:, number, distance].T)
+    nothing = (contexts == NOTHING)[..., None]
+    scores = Ball(np.where(nothing, -np.inf, scores.mid), np.where(nothing, 0, scores.rad))
+    pattern = softmax(scores.map(lambda part: part.swapaxes(1, 2)))
+    # It may also carry the values through `out` before they are mixed: K and 5 H roundings more on the way.
+    z = einsum("chs,cshk->chk", pattern, v[number, contexts], roundings=K + len(SLOTS) * H)
+    z = z.map(lambda part: part.reshape(len(contexts), H * K))
+    mid = x[ANSWER, own] + einsum("ci,oi->co", z, weights["out.weight"])
+    return linear(mid + linear(relu(linear(mid, "mlp_in")), "mlp_out"), "unembedding")
+
+
+@dataclass(frozen=True)
+class Examination:
+    """What a model does in every reachable context.
+
+    lead: (C,) by how much the right token leads all others in exact arithmetic, up to rounding of float64.
+    assured: (C,) the least lead of any float32 program that the balls cover.
+    """
+
+    lead: np.ndarray
+    assured: np.ndarray
+
+    @property
+    def open(self) -> np.ndarray:
+        """Contexts in which the right token is not assured, the worst first."""
+        return np.argsort(self.assured)[: int((self.assured <= 0).sum())]
+
+
+def examine(model: AddressedTransformer) -> Examination:
+    """Run a windowed model on all reachable contexts. Raises ValueError as `logits` does."""
+    met = reachable()
+    return Examination(*margin(logits(model, met.contexts), met.right))

@@ -1,0 +1,95 @@
+"""How much of a proof survives without a window: bounds on what far tokens can do, at every length (chapter 72).
+
+The unwindowed adder attends to every token, but loses a learned slope of score with each step of distance. Of each
+number at most one token stands at each distance, so that all far tokens together have at most the weight of a
+geometric series, however many there are. This module bounds what they can change, in exact arithmetic.
+
+Dimensions: C contexts, S slots, T far tokens by number, H heads, K d_head, F d_mlp, V vocabulary.
+"""
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from arithlib.certify.addition import ANSWER, NOTHING, OWN, PLUS, SLOTS, reachable
+from arithlib.models.addressed import AddressedTransformer
+from arithlib.tokenizer import ALPHABET, EQUALS
+
+DIGITS = list(range(10))
+# What can be far behind a token, by number, and what far ahead: operands go on, the answer does not.
+BEHIND = {0: DIGITS, 1: [*DIGITS, PLUS], 2: [*DIGITS, EQUALS]}
+AHEAD = {0: DIGITS, 1: DIGITS}
+
+
+@torch.no_grad()
+def assured_lead(model: AddressedTransformer) -> tuple[np.ndarray, np.ndarray]:
+    """(C,) lead of the right token in every reachable context with nothing far, and (C,) at least, whatever is far.
+
+    With Z the weight of the near tokens of a head, far ones of weight w move its output by a share w / (Z + w) of the
+    way towards a mean of their values. Neurons that this cannot switch act linearly, and the worst mean is a single
+    token; of the others each is taken at its worst. Raises ValueError for a model that does not decay.
+    """
+    if model.config.far != "decay" or model.config.window != 1:
+        raise ValueError("this bound is about window = 1 and far tokens that lose a slope of score with each step")
+    weights = {name: value.double() for name, value in model.state_dict().items()}
+    H, V = model.config.n_heads, len(ALPHABET)
+    seen, right = torch.from_numpy(reachable().contexts), torch.from_numpy(reachable().right)
+    own, (number, distance) = seen[:, OWN], torch.tensor(SLOTS).unbind(1)
+
+    x = weights["embedding.weight"] + weights["numbers.weight"][:3, None]
+    q, k, v = F.linear(x, weights["qkv.weight"], weights["qkv.bias"]).unflatten(-1, (3, H, -1)).unbind(2)
+    content = torch.einsum("qhk,nvhk->qnvh", q[ANSWER], k) / q.shape[-1] ** 0.5
+    scores = content[own[:, None], number, seen] + weights["near"][:, number, distance].T
+    near = scores.exp() * (seen != NOTHING)[..., None]
+    Z = near.sum(1)
+    z = torch.einsum("csh,cshk->chk", near, v[number, seen]) / Z[..., None]
+    strongest = far_weight(content, weights["log_slope"].exp(), seen)
+    share = strongest / (Z + strongest)
+
+    heads = weights["out.weight"].unflatten(1, (H, -1))
+    far = torch.cat([v[n, tokens] for n, tokens in BEHIND.items()])
+    from_far, from_near = (torch.einsum("dhk,nhk->nhd", heads, values) for values in (far, z))
+    mid = x[ANSWER, own] + from_near.sum(1)
+    pre = F.linear(mid, weights["mlp_in.weight"], weights["mlp_in.bias"])
+    far_pre, near_pre = from_far @ weights["mlp_in.weight"].T, from_near @ weights["mlp_in.weight"].T
+    furthest = torch.maximum(far_pre.amax(0) - near_pre, near_pre - far_pre.amin(0))
+    reach = (share[..., None] * furthest).sum(1)
+    logits = F.linear(
+        mid + F.linear(pre.relu(), weights["mlp_out.weight"], weights["mlp_out.bias"]),
+        weights["unembedding.weight"],
+        weights["unembedding.bias"],
+    )
+    on, switching = pre >= reach, pre.abs() < reach
+    up, down = (pre + reach).relu() - pre.relu(), (pre - reach).relu() - pre.relu()
+
+    lead = torch.full((len(seen), V), torch.inf, dtype=torch.double)
+    alone = lead.clone()
+    for rival in range(V):
+        toward = weights["unembedding.weight"][right] - weights["unembedding.weight"][rival]
+        read = toward @ weights["mlp_out.weight"]
+        direct = toward + (read * on) @ weights["mlp_in.weight"]
+        worst = torch.einsum("cd,thd->cth", direct, from_far).amin(1) - torch.einsum("cd,chd->ch", direct, from_near)
+        linear = (share * worst.clamp(max=0)).sum(1)
+        other = (torch.minimum(read * up, read * down) * switching).sum(1)
+        alone[:, rival] = logits.gather(1, right[:, None])[:, 0] - logits[:, rival]
+        lead[:, rival] = alone[:, rival] + linear + other
+    own_place = F.one_hot(right, V).bool()
+    return tuple(values.masked_fill(own_place, torch.inf).amin(1).numpy() for values in (alone, lead))
+
+
+def far_weight(content: Tensor, slope: Tensor, seen: Tensor) -> Tensor:
+    """(C, H) at least the weight that all far tokens can have together, before normalisation, at any length.
+
+    content: (V, number, V, H) scores of an answer token and a key. slope: (H,). seen: (C, S) contexts.
+    A number that has ended has nothing ahead, and before the first column there is nothing behind.
+    """
+    own = seen[:, OWN]
+
+    def most(number, tokens):
+        return content[:, number][:, tokens].amax(1).exp()[own]
+
+    ahead = sum((seen[:, 3 + n] != NOTHING)[:, None] * most(n, tokens) for n, tokens in AHEAD.items())
+    behind = (own != EQUALS)[:, None] * sum(most(n, tokens) for n, tokens in BEHIND.items())
+    ratio = (-slope).exp()
+    return (ahead + behind) * ratio / (1 - ratio)

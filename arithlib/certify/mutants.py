@@ -1,0 +1,74 @@
+"""Adders that pass random tests and are wrong somewhere: what tests see, and what a proof sees (chapter 72).
+
+Dimensions: B sums, N digits, C contexts.
+"""
+
+import copy
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from arithlib.certify.addition import NOTHING, OWN, SLOTS, reachable
+from arithlib.models.addressed import AddressedTransformer
+from arithlib.streaming import columns, context_logits, contexts
+
+NUMBER, DISTANCE = torch.tensor(SLOTS).unbind(1)
+
+
+def visits(a: Tensor, b: Tensor) -> tuple[np.ndarray, np.ndarray]:
+    """(B, N) digits of operands -> the contexts that these sums meet, as places in `reachable()`, and their sums.
+
+    Returns (M,) places and (M,) rows of a and b.
+    """
+    lines = columns(a, b)
+    _, keys, _ = contexts(lines, NUMBER, DISTANCE, 0, lines.shape[2] - 1)
+    asks = lines[:, 2, 1:] != NOTHING
+    base = 17 ** np.arange(len(SLOTS))[::-1]
+    known = (reachable().contexts + 1) @ base
+    return np.searchsorted(known, (keys.numpy() + 1) @ base), asks.nonzero()[:, 0].numpy()
+
+
+def rounded(model: AddressedTransformer, levels: int) -> AddressedTransformer:
+    """A copy whose every tensor is rounded to 2 * levels + 1 evenly spaced values, from its largest to minus that."""
+    mutant = copy.deepcopy(model)
+    with torch.no_grad():
+        for weight in mutant.parameters():
+            step = weight.abs().max() / levels
+            weight.copy_((weight / step).round() * step)
+    return mutant
+
+
+def answers(model: AddressedTransformer) -> np.ndarray:
+    """(C,) the token that the model writes in each reachable context."""
+    seen = torch.from_numpy(reachable().contexts)
+    with torch.no_grad():
+        return context_logits(model, seen[:, OWN], seen, NUMBER, DISTANCE).argmax(1).numpy()
+
+
+def misled(model: AddressedTransformer, place: int, token: int, steps: int = 300) -> AddressedTransformer:
+    """A copy trained to write `token` in one context, and to stay right in all others.
+
+    A batch holds that context, 500 at random, and the 500 others that were hardest when it was last looked.
+    """
+    mutant, met = copy.deepcopy(model), reachable()
+    seen, wanted = torch.from_numpy(met.contexts), torch.from_numpy(met.right).clone()
+    wanted[place] = token
+    optimizer = torch.optim.Adam(mutant.parameters(), lr=1e-3)
+    generator = torch.Generator().manual_seed(0)
+
+    def losses(chosen):
+        logits = context_logits(mutant, seen[chosen, OWN], seen[chosen], NUMBER, DISTANCE)
+        return F.cross_entropy(logits, wanted[chosen], reduction="none")
+
+    for step in range(steps):
+        if step % 20 == 0:
+            with torch.no_grad():
+                hardest = losses(torch.arange(len(seen))).topk(500).indices
+        anywhere = torch.randint(len(seen), (500,), generator=generator)
+        chosen = torch.cat([torch.tensor([place]), hardest, anywhere])
+        optimizer.zero_grad()
+        losses(chosen).mean().backward()
+        optimizer.step()
+    return mutant

@@ -1,0 +1,118 @@
+"""The checker accepts every shipped certificate, and rejects what was tampered with; it stands alone."""
+
+import ast
+import hashlib
+import json
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from arithlib.certify import addition, checker
+
+ROOT = Path(__file__).parent.parent
+CERTIFICATES = sorted((ROOT / "checkpoints").glob("*.certificate.json"))
+NAME = "adder-certified"
+
+
+def files(name):
+    return ROOT / f"checkpoints/{name}.safetensors", ROOT / f"checkpoints/{name}.certificate.json"
+
+
+@pytest.mark.parametrize("certificate", CERTIFICATES, ids=lambda path: path.name.partition(".")[0])
+def test_a_shipped_certificate_holds(certificate):
+    checker.check(files(certificate.name.partition(".")[0])[0], certificate)
+
+
+def test_its_contexts_are_those_of_the_certifier():
+    met = addition.reachable()
+    ours = {addition.text(c): addition.ALPHABET[t] for c, t in zip(met.contexts, met.right, strict=True)}
+    assert checker.contexts() == ours
+
+
+def test_it_imports_neither_torch_nor_this_package():
+    tree = ast.parse(Path(checker.__file__).read_text())
+    imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    assert imported == {"hashlib", "json", "struct", "sys", "numpy"}
+    assert not [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+
+
+def test_it_runs_by_itself(tmp_path):
+    alone = tmp_path / "checker.py"
+    alone.write_bytes(Path(checker.__file__).read_bytes())
+    result = subprocess.run([sys.executable, "-I", alone, *files(NAME)], capture_output=True, text=True)
+    assert (result.returncode, result.stdout) == (0, "ACCEPTED: adds every pair of non-negative integers\n")
+    result = subprocess.run(
+        [sys.executable, "-I", "-O", alone, files("grokking-s0")[0], files(NAME)[1]], capture_output=True, text=True
+    )
+    assert result.returncode == 1 and "REJECTED" in result.stderr
+
+
+@pytest.fixture
+def forged(tmp_path):
+    """A function that changes the certificate, and the weights if asked to, and lets the checker look at both."""
+
+    def forge(certificate=None, weight=None, by=0.0, own_up=True):
+        content = bytearray(files(NAME)[0].read_bytes())
+        stated = json.loads(files(NAME)[1].read_text())
+        if weight:
+            start = 8 + struct.unpack("<Q", content[:8])[0]
+            name, place = weight
+            first = start + json.loads(content[8:start])[f"model/{name}"]["data_offsets"][0] + 4 * place
+            value = struct.unpack("<f", content[first : first + 4])[0]
+            content[first : first + 4] = struct.pack("<f", value + by)
+            if own_up:
+                stated["sha256"] = hashlib.sha256(content).hexdigest()
+        (tmp_path / "w.safetensors").write_bytes(content)
+        (tmp_path / "c.json").write_text(json.dumps(stated | (certificate or {})))
+        checker.check(tmp_path / "w.safetensors", tmp_path / "c.json")
+
+    return forge
+
+
+def test_unchanged_it_is_accepted(forged):
+    forged()
+
+
+def test_a_nudged_weight_is_rejected(forged):
+    with pytest.raises(checker.Rejected, match="other weights"):
+        forged(weight=("qkv.weight", 17), by=1e-6, own_up=False)
+
+
+def test_a_nudged_weight_with_a_new_checksum_is_rejected_where_it_matters(forged):
+    with pytest.raises(checker.Rejected, match="margin is .* not as stated"):
+        forged(weight=("unembedding.bias", 5), by=20.0)
+
+
+@pytest.mark.parametrize("name", ["margin", "margin_float32"])
+def test_an_overstated_margin_is_rejected(forged, name):
+    stated = json.loads(files(NAME)[1].read_text())[name]
+    with pytest.raises(checker.Rejected, match=f"{name} is .* not as stated"):
+        forged({name: stated + 1})
+    with pytest.raises(checker.Rejected, match="not as stated"):
+        forged({name: 0.0})
+
+
+def test_a_missing_context_is_rejected(forged):
+    lines = sorted(context + token for context, token in checker.contexts().items())[1:]
+    digest = hashlib.sha256("\n".join(lines).encode()).hexdigest()
+    with pytest.raises(checker.Rejected, match="not the contexts that occur"):
+        forged({"contexts": {"count": len(lines), "sha256": digest}})
+
+
+def test_a_weaker_hypothesis_is_rejected(forged):
+    with pytest.raises(checker.Rejected, match="another error"):
+        forged({"exp_error": 0.0})
+
+
+def test_the_file_of_another_checkpoint_is_rejected():
+    with pytest.raises(checker.Rejected, match="other weights"):
+        checker.check(files("grokking-s0")[0], files(NAME)[1])
+
+
+def test_weights_that_are_no_numbers_are_rejected(forged):
+    with pytest.raises(checker.Rejected, match="not finite"):
+        forged(weight=("near", 0), by=np.inf)

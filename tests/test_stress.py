@@ -47,8 +47,8 @@ def test_the_covering_sums_contain_every_situation_and_none_can_be_left_out():
     a, b = covering_sums()
     assert a.shape == b.shape == (24_500, 4)
     covered = situations(a, b)
-    # 100 first columns; two operands that go on or end (109 each), with a carry or without; one that ended before, the
-    # other not; both ended, with a carry; and the number 0 beside anything, never with a carry.
+    # 100 first columns; two operands that go on or end (109 each), with a carry or without; one that ended before,
+    # the other not; both ended, with a carry; and the number 0 beside anything, never with a carry.
     assert len(covered) == 100 + 2 * 109**2 + 2 * 2 * 109 + 1 + 2 * 109 + 1
     for digits in (1, 2, 3, 6, 30):
         problems = OperandTask(max_digits=digits).sample(3000, torch.Generator().manual_seed(digits))

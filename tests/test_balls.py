@@ -38,6 +38,16 @@ def test_without_rounding_in_the_bound_they_would_not(monkeypatch):
     assert not inside(in_some_order(x * w), einsum("ij,j->i", Ball.exact(x), Ball.exact(w)))
 
 
+def test_a_sum_that_starts_from_a_large_bias_stays_in_its_ball():
+    x, w, bias = float32(40, 200), float32(200), np.full(40, 2**20, np.float32)
+    total = bias
+    for product in (x * w).T:
+        total = total + product
+    apart = einsum("ij,j->i", Ball.exact(x), Ball.exact(w)) + Ball.exact(bias)
+    assert inside(total, einsum("ij,j->i", Ball.exact(x), Ball.exact(w), Ball.exact(bias)))
+    assert not inside(total, apart)  # that is a bound on adding the bias at the end
+
+
 def test_what_is_unknown_beforehand_is_carried_through():
     x, w, b = Ball(float32(30, 8).astype(float), np.full((30, 8), 0.1)), float32(5, 8), float32(5)
     ball = relu(einsum("ci,oi->co", x, Ball.exact(w)) + Ball.exact(b))

@@ -56,6 +56,14 @@ def test_what_is_unknown_beforehand_is_carried_through():
         assert inside(np.maximum(moved @ w.T + b, 0), ball)
 
 
+def test_relu_keeps_every_value_of_a_ball_and_forgets_what_is_surely_negative():
+    x = Ball(np.array([-3.0, -0.5, 0.5, 3.0]), np.ones(4))
+    ball = relu(x)
+    for share in np.linspace(-1, 1, 21):
+        assert inside(np.maximum(x.mid + share * x.rad, 0), ball)
+    assert ball.rad.tolist() == [0.0, 0.5, 1.0, 1.0]
+
+
 def test_a_corner_of_the_box_comes_close_to_the_radius():
     x, w = Ball(np.ones(8), np.full(8, 0.1)), float32(8)
     ball = einsum("i,i->", x, Ball.exact(w))

@@ -75,8 +75,8 @@ def einsum(pattern: str, a: Ball, b: Ball, *added: Ball, roundings: int = 0) -> 
 
 
 def relu(x: Ball) -> Ball:
-    """max(x, 0): exact, and no two values move apart."""
-    return Ball(np.maximum(x.mid, 0), x.rad)
+    """max(x, 0): exact, no two values move apart, and what is surely negative becomes 0 without an error."""
+    return Ball(np.maximum(x.mid, 0), np.minimum(x.rad, np.maximum(x.mid + x.rad, 0)))
 
 
 def softmax(scores: Ball) -> Ball:

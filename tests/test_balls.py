@@ -38,12 +38,30 @@ def test_without_rounding_in_the_bound_they_would_not(monkeypatch):
     assert not inside(in_some_order(x * w), einsum("ij,j->i", Ball.exact(x), Ball.exact(w)))
 
 
+def test_a_sum_that_starts_from_a_large_bias_stays_in_its_ball():
+    x, w, bias = float32(40, 200), float32(200), np.full(40, 2**20, np.float32)
+    total = bias
+    for product in (x * w).T:
+        total = total + product
+    apart = einsum("ij,j->i", Ball.exact(x), Ball.exact(w)) + Ball.exact(bias)
+    assert inside(total, einsum("ij,j->i", Ball.exact(x), Ball.exact(w), Ball.exact(bias)))
+    assert not inside(total, apart)  # that is a bound on adding the bias at the end
+
+
 def test_what_is_unknown_beforehand_is_carried_through():
     x, w, b = Ball(float32(30, 8).astype(float), np.full((30, 8), 0.1)), float32(5, 8), float32(5)
     ball = relu(einsum("ci,oi->co", x, Ball.exact(w)) + Ball.exact(b))
     for _ in range(50):
         moved = x.mid + rng.choice([-0.1, 0.1], x.mid.shape)
         assert inside(np.maximum(moved @ w.T + b, 0), ball)
+
+
+def test_relu_keeps_every_value_of_a_ball_and_forgets_what_is_surely_negative():
+    x = Ball(np.array([-3.0, -0.5, 0.5, 3.0]), np.ones(4))
+    ball = relu(x)
+    for share in np.linspace(-1, 1, 21):
+        assert inside(np.maximum(x.mid + share * x.rad, 0), ball)
+    assert ball.rad.tolist() == [0.0, 0.5, 1.0, 1.0]
 
 
 def test_a_corner_of_the_box_comes_close_to_the_radius():

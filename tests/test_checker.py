@@ -91,7 +91,7 @@ def test_a_nudged_weight_with_a_new_checksum_is_rejected_where_it_matters(forged
 def test_an_overstated_margin_is_rejected(forged, name):
     stated = json.loads(files(NAME)[1].read_text())[name]
     with pytest.raises(checker.Rejected, match=f"{name} is .* not as stated"):
-        forged({name: stated + 1})
+        forged({name: 2 * stated})
     with pytest.raises(checker.Rejected, match="not as stated"):
         forged({name: 0.0})
 
@@ -110,7 +110,18 @@ def test_a_weaker_hypothesis_is_rejected(forged):
 
 def test_the_file_of_another_checkpoint_is_rejected():
     with pytest.raises(checker.Rejected, match="other weights"):
-        checker.check(files("grokking-s0")[0], files(NAME)[1])
+        checker.check(files("adder-wide-s0")[0], files(NAME)[1])
+
+
+@pytest.mark.parametrize("name", ["grokking-s0", "adder-unwindowed-s0"])
+def test_the_weights_of_another_kind_of_model_are_rejected(name):
+    with pytest.raises(checker.Rejected, match="no weights of this model"):
+        checker.check(files(name)[0], files(NAME)[1])
+
+
+def test_another_place_of_the_smallest_margin_is_rejected(forged):
+    with pytest.raises(checker.Rejected, match="not where the certificate says"):
+        forged({"margin_at": ".+=00"})
 
 
 def test_weights_that_are_no_numbers_are_rejected(forged):

@@ -133,26 +133,27 @@ def logits(model: AddressedTransformer, contexts: np.ndarray) -> Ball:
         raise ValueError("contexts have five slots only where window = 1 and everything else is masked")
     weights = {name: Ball.exact(value.detach().cpu().double().numpy()) for name, value in model.state_dict().items()}
 
-    def linear(x: Ball, name: str) -> Ball:
-        return einsum("ci,oi->co", x, weights[f"{name}.weight"]) + weights[f"{name}.bias"]
+    def linear(x: Ball, name: str, *added: Ball) -> Ball:
+        return einsum("ci,oi->co", x, weights[f"{name}.weight"], weights[f"{name}.bias"], *added)
 
     H, K = model.config.n_heads, model.config.d_model // model.config.n_heads
     number, distance = np.array(SLOTS).T
     x = weights["embedding.weight"][None] + weights["numbers.weight"][:3, None]  # every token in every number
     qkv = linear(x.map(lambda part: part.reshape(-1, H * K)), "qkv").map(lambda part: part.reshape(3, -1, 3, H, K))
     q, k, v = qkv[:, :, 0], qkv[:, :, 1], qkv[:, :, 2]
-    # A program may divide by sqrt(K) before the product, after it, or half each: four more roundings at most.
-    content = einsum("qhk,nshk->qnsh", q[ANSWER], k, roundings=4).map(lambda part: part / K**0.5)
     own = contexts[:, OWN]
-    scores = content[own[:, None], number, contexts] + weights["near"].map(lambda part: part[:, number, distance].T)
+    # A program may divide by sqrt(K) before the product, after it, or half each: four more roundings at most.
+    asked = q[ANSWER, own].map(lambda part: part / K**0.5)
+    near = weights["near"].map(lambda part: part[:, number, distance].T)
+    scores = einsum("chk,cshk->csh", asked, k[number, contexts], near, roundings=4)
     nothing = (contexts == NOTHING)[..., None]
     scores = Ball(np.where(nothing, -np.inf, scores.mid), np.where(nothing, 0, scores.rad))
     pattern = softmax(scores.map(lambda part: part.swapaxes(1, 2)))
     # It may also carry the values through `out` before they are mixed: K and 5 H roundings more on the way.
     z = einsum("chs,cshk->chk", pattern, v[number, contexts], roundings=K + len(SLOTS) * H)
     z = z.map(lambda part: part.reshape(len(contexts), H * K))
-    mid = x[ANSWER, own] + einsum("ci,oi->co", z, weights["out.weight"])
-    return linear(mid + linear(relu(linear(mid, "mlp_in")), "mlp_out"), "unembedding")
+    mid = einsum("ci,oi->co", z, weights["out.weight"], x[ANSWER, own])
+    return linear(linear(relu(linear(mid, "mlp_in")), "mlp_out", mid), "unembedding")
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,8 @@ A ball is a midpoint and a radius. It holds the value in exact arithmetic, and e
 come to: rounding to nearest after each operation, sums in any order, fused or not. A dot product of n terms is then
 within gamma(n) = n u / (1 - n u) of its exact value, relative to the sum of absolute values (Higham, "Accuracy and
 Stability of Numerical Algorithms", 2002, section 3.1). The exponential has no such rule: that each one in a softmax
-is relatively off by at most `FUNCTION_ERROR` is a hypothesis of every proof made with this module.
+is relatively off by at most `FUNCTION_ERROR` is a hypothesis of every proof made with this module. (A kernel that
+takes keys in blocks multiplies several exponentials for one key; then it is about their product.)
 """
 
 from dataclasses import dataclass
@@ -52,9 +53,11 @@ def gamma(n: int) -> float:
     return n * UNIT / (1 - n * UNIT)
 
 
-def einsum(pattern: str, a: Ball, b: Ball, roundings: int = 0) -> Ball:
+def einsum(pattern: str, a: Ball, b: Ball, *added: Ball, roundings: int = 0) -> Ball:
     """Sums of products, as `numpy.einsum`; everything that the pattern sums over is one dot product.
 
+    added: what else goes into each sum, say a bias, of a shape that broadcasts. It may come at any place in the
+        order: a program that starts from the bias rounds it with every product.
     roundings: how many more the program may make on the way, for instance by a factor known to both sides.
     """
 
@@ -64,14 +67,16 @@ def einsum(pattern: str, a: Ball, b: Ball, roundings: int = 0) -> Ball:
     names, out = pattern.split("->")
     left, right = names.split(",")
     sizes = dict(zip(left + right, a.mid.shape + b.mid.shape, strict=True))
-    n = int(np.prod([sizes[name] for name in sizes.keys() - set(out)]))
-    rad = product(np.abs(a.mid), b.rad) + product(a.rad, b.size)
-    return Ball(product(a.mid, b.mid), rad + gamma(n + roundings) * product(a.size, b.size) + n * UNDERFLOW)
+    n = int(np.prod([sizes[name] for name in sizes.keys() - set(out)])) + len(added)
+    mid = product(a.mid, b.mid) + sum(term.mid for term in added)
+    size = product(a.size, b.size) + sum(term.size for term in added)
+    rad = product(np.abs(a.mid), b.rad) + product(a.rad, b.size) + sum(term.rad for term in added)
+    return Ball(mid, rad + gamma(n + roundings) * size + n * UNDERFLOW)
 
 
 def relu(x: Ball) -> Ball:
-    """max(x, 0): exact, and no two values move apart."""
-    return Ball(np.maximum(x.mid, 0), x.rad)
+    """max(x, 0): exact, no two values move apart, and what is surely negative becomes 0 without an error."""
+    return Ball(np.maximum(x.mid, 0), np.minimum(x.rad, np.maximum(x.mid + x.rad, 0)))
 
 
 def softmax(scores: Ball) -> Ball:

@@ -23,7 +23,8 @@ HYPOTHESES = [
     "The model is what arithlib.models.addressed describes, with these weights, window 1, the rest masked.",
     "Sums, differences, products and quotients are those of float32 (IEEE 754, rounded to nearest), in any order, "
     "fused or not; a masked key has weight 0.",
-    "Every exponential of a softmax is relatively off by at most exp_error.",
+    "The exponential of every score, as a softmax has it before the division, is relatively off by at most "
+    "exp_error, in however many factors it is computed.",
 ]
 
 

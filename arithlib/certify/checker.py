@@ -3,8 +3,10 @@
     python checker.py adder-windowed-s0.safetensors adder-windowed-s0.certificate.json
 
 This file stands alone. It needs Python and numpy, shares no line with what made the certificate, and reads the
-weights itself. It trusts that float64 arithmetic in numpy rounds as IEEE 754 says, and that numpy's exp is off by no
-more than 2^-50, relatively. The chapter shows why what is checked here implies the statement.
+weights itself. It checks every number that a certificate states: checksum, contexts, margins. The sentences beside
+them are for people; that window is 1 and all else masked stands there, not in the weights. It trusts that float64
+arithmetic in numpy rounds as IEEE 754 says, and that numpy's exp is off by no more than 2^-50, relatively. The
+chapter shows why what is checked here implies the statement.
 """
 
 import hashlib
@@ -17,10 +19,15 @@ import numpy as np
 ALPHABET = "0123456789-+*=$"
 DIGITS = "0123456789"
 KEYS = ((0, 1), (1, 1), (2, 1), (0, 0), (1, 0))  # number and distance of the five tokens that one token may see
+LAYERS = ("mlp_in", "mlp_out", "qkv", "unembedding")
+LAYOUT = sorted(
+    ["embedding.weight", "near", "numbers.weight", "out.weight"]
+    + [f"{layer}.{part}" for layer in LAYERS for part in ("bias", "weight")]
+)
 EXP_ERROR = 2.0**-16  # granted to the program's exponentials
 EXACT = (2.0**-50, 2.0**-49)  # roundoff and error of exp: of float64 here, so that exact results are enclosed
 FLOAT32 = (2.0**-24 * 1.001, EXP_ERROR)  # of the program, so that whatever it computes is enclosed
-TINY = 1e-36  # more than underflow can cost in a sum of a hundred float32 numbers
+TINY = 1e-34  # more than underflow can cost in a sum of a thousand float32 numbers, flushed to zero or not
 
 
 class Rejected(Exception):
@@ -45,6 +52,7 @@ def read(path):
             values = np.frombuffer(content[start + first : start + last], "<f4").astype(np.float64)
             demand(np.isfinite(values).all(), f"{name} is not finite")
             tensors[name.removeprefix("model/")] = values.reshape(about["shape"])
+    demand(sorted(tensors) == LAYOUT and tensors["near"].shape[1:] == (4, 2), "these are no weights of this model")
     return tensors, hashlib.sha256(content).hexdigest()
 
 
@@ -92,11 +100,12 @@ def largest(x):
     return np.maximum(np.abs(x[0]), np.abs(x[1]))
 
 
-def linear(x, weight, bias, unit):
-    """weight x + bias, for (C, n) intervals."""
+def linear(x, weight, unit, *added):
+    """weight x and whatever is added to it, a bias or the residual stream, in any order, for (C, n) intervals."""
     up, down = np.maximum(weight, 0).T, np.minimum(weight, 0).T
-    low, high = x[0] @ up + x[1] @ down + bias, x[1] @ up + x[0] @ down + bias
-    return widen(low, high, weight.shape[1] + 2, largest(x) @ np.abs(weight).T + np.abs(bias), unit)
+    low, high = (x[i] @ up + x[1 - i] @ down + sum(part[i] for part in added) for i in (0, 1))
+    size = largest(x) @ np.abs(weight).T + sum(map(largest, added))
+    return widen(low, high, weight.shape[1] + len(added) + 1, size, unit)
 
 
 def times(x, y):
@@ -107,31 +116,30 @@ def times(x, y):
 def leads(w, seen, right, unit, exp_error):
     """The least possible lead of the right token over every other: (C, 5) tokens or -1, (C,) tokens -> (C,)."""
     C, (H, _, _), D = len(seen), w["near"].shape, w["embedding.weight"].shape[1]
+
+    def layer(x, name, *added):
+        return linear(x, w[f"{name}.weight"], unit, [w[f"{name}.bias"]] * 2, *added)
+
     embedded = w["embedding.weight"] + w["numbers.weight"][:3, None]  # of every token in each of three numbers
     x = widen(embedded, embedded, 1, np.abs(embedded), unit)
-    qkv = linear([part.reshape(-1, D) for part in x], w["qkv.weight"], w["qkv.bias"], unit)
+    qkv = layer([part.reshape(-1, D) for part in x], "qkv")
     q, k, v = ([part.reshape(3, -1, 3, H, D // H)[:, :, i] for part in qkv] for i in range(3))
     own, number = seen[:, 2], np.array([number for number, _ in KEYS])
-    products = times([part[2][:, None, None] for part in q], [part[None] for part in k])
-    low, high = widen(*(part.sum(-1) for part in products), D // H + 4, largest(products).sum(-1), unit)
-    near = np.stack([w["near"][:, number, distance] for number, distance in KEYS])
-    scores = [part[own[:, None], number, seen] / (D // H) ** 0.5 + near for part in (low, high)]
-    low, high = widen(*scores, 6, largest(scores) + largest((low, high)).max(), unit)
+    products = times([part[2, own][:, None] for part in q], [part[number, seen] for part in k])
+    near, scale = np.stack([w["near"][:, number, distance] for number, distance in KEYS]), (D // H) ** -0.5
+    size = largest(products).sum(-1) * scale + np.abs(near)
+    low, high = widen(*(part.sum(-1) * scale + near for part in products), D // H + 6, size, unit)
     there = (seen >= 0)[..., None]
     top = np.where(there, high, -np.inf).max(1, keepdims=True)
     slack = 1 + exp_error + unit * (16 + 2 * np.where(there, top - low, 0).max(1, keepdims=True))
     low, high = np.where(there, np.exp(low - top), 0) / slack, np.where(there, np.exp(high - top), 0) * slack
-    share_low = low / (low + high.sum(1, keepdims=True) - high) / slack
-    share_high = high / (high + low.sum(1, keepdims=True) - low) * slack
+    others = 1 - np.eye(len(KEYS))  # a key's share is least where it is least and all others are largest
+    share_low, share_high = low / (low + others @ high) / slack, high / (high + others @ low) * slack
     products = times((share_low[..., None], share_high[..., None]), [part[number, seen] for part in v])
     z = widen(*(part.sum(1) for part in products), D // H + 5 * H + 5, largest(products).sum(1), unit)
-    attention = linear([part.reshape(C, D) for part in z], w["out.weight"], 0, unit)
-    start = [part[2, own] for part in x]
-    mid = widen(start[0] + attention[0], start[1] + attention[1], 1, largest(start) + largest(attention), unit)
-    hidden = linear(mid, w["mlp_in.weight"], w["mlp_in.bias"], unit)
-    mlp = linear([np.maximum(part, 0) for part in hidden], w["mlp_out.weight"], w["mlp_out.bias"], unit)
-    post = widen(mid[0] + mlp[0], mid[1] + mlp[1], 1, largest(mid) + largest(mlp), unit)
-    low, high = linear(post, w["unembedding.weight"], w["unembedding.bias"], unit)
+    mid = linear([part.reshape(C, D) for part in z], w["out.weight"], unit, [part[2, own] for part in x])
+    post = layer([np.maximum(part, 0) for part in layer(mid, "mlp_in")], "mlp_out", mid)
+    low, high = layer(post, "unembedding")
     rivals = np.where(np.arange(len(ALPHABET)) == right[:, None], -np.inf, high)
     return low[np.arange(C), right] - rivals.max(1)
 
@@ -149,10 +157,12 @@ def check(weights_path, certificate_path):
     demand(stated["count"] == len(found) and stated["sha256"] == digest, "these are not the contexts that occur")
     seen = np.array([[ALPHABET.find(token) for token in context] for context, _ in found])
     right = np.array([ALPHABET.index(token) for _, token in found])
-    for name, arithmetic in (("margin", EXACT), ("margin_float32", FLOAT32)):
-        lead = leads(weights, seen, right, *arithmetic)
+    exact, float32 = (leads(weights, seen, right, *arithmetic) for arithmetic in (EXACT, FLOAT32))
+    for name, lead in (("margin", exact), ("margin_float32", float32)):
         worst = int(lead.argmin())
         demand(0 < certificate[name] <= lead[worst], f"{name} is {lead[worst]:.6g} at {found[worst]}, not as stated")
+    worst = found[int(exact.argmin())][0]
+    demand(certificate["margin_at"] == worst, f"the smallest margin is at {worst}, not where the certificate says")
 
 
 if __name__ == "__main__":

@@ -46,9 +46,9 @@ def run(model: GrokkingTransformer, pairs: np.ndarray) -> Inside:
     seen = np.concatenate([pairs, np.full((len(pairs), 1), c.p)], 1)
     pattern = softmax(scores[seen].map(lambda part: part.swapaxes(1, 2)))
     z = einsum("bht,bthk->bhk", pattern, v[seen])
-    mid = x[-1] + einsum("bhk,hkd->bd", z, w["W_O"])
-    neurons = relu(einsum("bd,df->bf", mid, w["W_in"]) + w["b_in"])
-    after = mid + (einsum("bf,fd->bd", neurons, w["W_out"]) + w["b_out"])
+    mid = einsum("bhk,hkd->bd", z, w["W_O"], x[-1])
+    neurons = relu(einsum("bd,df->bf", mid, w["W_in"], w["b_in"]))
+    after = einsum("bf,fd->bd", neurons, w["W_out"], w["b_out"], mid)
     return Inside(mid, neurons, einsum("bd,dv->bv", after, w["W_U"])[:, : c.p])
 
 
@@ -82,9 +82,9 @@ class Shortened:
 def shorten(model: GrokkingTransformer, inside: Inside, frequencies: int) -> Shortened:
     """Bound every lead by the strongest waves of W_L = W_out W_U, read along the answers, and the norm of the rest.
 
-    With W_L = W R^T R + E, where the rows of R are the kept waves, and m the mean of the neurons over all pairs ::
+    With W_L = W_L R^T R + E, where the rows of R are the kept waves, and m the mean of the neurons over all pairs ::
 
-        n W_L = (n W R^T) R + m E + (n - m) E,      |(n - m) (E_c - E_c')| <= |n - m| |E_c - E_c'| .
+        n W_L = (n W_L R^T) R + m E + (n - m) E,      |(n - m) (E_c - E_c')| <= |n - m| |E_c - E_c'| .
     """
     p, (B, F) = model.config.p, inside.neurons.mid.shape
     w = {name: value.detach().double().numpy() for name, value in model.state_dict().items()}
@@ -101,6 +101,6 @@ def shorten(model: GrokkingTransformer, inside: Inside, frequencies: int) -> Sho
     lead = low[np.arange(B), right][:, None] - low - reach
     lead[np.arange(B), right] = np.inf
     to_neurons = 2 * model.config.n_heads * (F + p)  # two tokens, each head carries its row to neurons and answers
-    once = F * p * (len(R) + p)  # W R^T, and the distance of every two answers
+    once = F * p * (len(R) + p)  # W_L R^T, and the distance of every two answers
     each = to_neurons + len(R) * (F + p) + F + p
     return Shortened(frequencies, lead.min(1), once + B * each, B * (to_neurons + F * p))

@@ -200,7 +200,10 @@ def add(model: AddressedTransformer, a: int, b: int) -> int:
             raise ValueError("a negative operand: the model adds integers of 0 or more")
     with any_size():
         x, y = (digits_of([operand])[0].numpy() for operand in (a, b))
-        text = "".join(ALPHABET[token] for token in Stream(model, max(len(x), len(y))).decode(x, y))
+        longest = max(len(x), len(y))
+        text = "".join(ALPHABET[token] for token in Stream(model, longest).decode(x, y))
+        if len(text) > longest + 1:
+            raise ValueError(f"the model writes {text[-40:]!r} at the end of {len(text):,} digits, and no end token")
         if not text.isdigit():
             raise ValueError(f"the model answers with {text[:40]!r} (least-significant digit first): no number")
         return int(text[::-1])

@@ -8,7 +8,6 @@ many digits (40 x 40) under one fixed offset and with eight deciding together. A
 
 from functools import partial
 
-
 from arithlib import checkpoints, experiments
 from arithlib.exact_match import length_grid
 

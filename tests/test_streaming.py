@@ -97,7 +97,7 @@ def test_a_positive_margin_means_that_the_decoder_writes_the_sum():
     model = load("adder-windowed-s0")
     torch.manual_seed(0)
     for parameter in model.parameters():  # so that it is right sometimes
-        parameter.data += 0.15 * parameter.data.std() * torch.randn_like(parameter)
+        parameter.data += 0.1 * parameter.data.std() * torch.randn_like(parameter)
     exact = margins(model, problems.a, problems.b) > 0
     assert 0.05 < exact.double().mean() < 0.95
     numbers = [[int("".join(map(str, row[::-1]))) for row in x.tolist()] for x in (problems.a, problems.b)]
@@ -106,6 +106,13 @@ def test_a_positive_margin_means_that_the_decoder_writes_the_sum():
             assert (streaming.add(model, a, b) == a + b) == right
         except ValueError:
             assert not right
+
+
+def test_an_answer_without_an_end_token_is_refused():
+    model = load("adder-windowed-s0")
+    model.unembedding.bias.data[0] += 1e6  # zeros for ever
+    with pytest.raises(ValueError, match="no end token"):
+        streaming.add(model, 0, 0)
 
 
 def test_beyond_the_reach_weights_are_exactly_zero():

@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from arithlib import experiments
-from arithlib.models.decoder import MLPS, Decoder, DecoderConfig, normalise
+from arithlib import checkpoints, experiments
+from arithlib.models.decoder import MLPS, Decoder, DecoderConfig, DigitDecoder, normalise
 from arithlib.models.positions import rotate, rotation
-from arithlib.tasks.prompts import prompt
+from arithlib.tasks.prompts import D_VOCAB_DIGITS, digit_answer, digit_prompt, prompt
 
 SMALL = {"d_model": 32, "n_layers": 2, "n_heads": 2, "d_mlp": 24}
 
@@ -117,3 +117,39 @@ def test_a_few_steps_lower_the_loss_and_a_batch_depends_on_its_step_alone(name):
     assert objective.loss(model, 5).item() < first
     measured = objective.evaluate(model)
     assert set(measured) == {f"{s}_{what}" for s in ("train", "test", "others") for what in ("loss", "accuracy")}
+
+
+def test_digits_are_written_one_by_one_each_from_those_before():
+    model = DigitDecoder(DecoderConfig(d_vocab=D_VOCAB_DIGITS, **SMALL), seed=2)
+    tokens = digit_prompt(torch.tensor([57, 8]), torch.tensor([42, 99])).tolist()
+    written = []
+    for row in tokens:
+        for _ in range(3):
+            row.append(int(model(torch.tensor([row]))[0].argmax()))
+        written.append(100 * row[-3] + 10 * row[-2] + row[-1])
+    assert model.sums(digit_prompt(torch.tensor([57, 8]), torch.tensor([42, 99]))).tolist() == written
+    assert model.add(57, 42) == written[0]
+    with pytest.raises(ValueError, match="from 0 to 99"):
+        model.add(100, 1)
+
+
+def test_the_loss_on_digits_is_that_of_one_digit_after_another():
+    experiment = experiments.get("decoder-digits-s0")
+    model = experiment.build()
+    objective = experiment.objective(model, torch.device("cpu"))
+    assert objective.loss(model, 5).item() == objective.loss(model, 5).item() != objective.loss(model, 6).item()
+    a, b = experiment.sums.test_pairs[:400].T
+    objective.test = digit_prompt(a, b), digit_answer(a + b)
+    with torch.no_grad():
+        tokens, loss = objective.test[0], 0.0
+        for digit in objective.test[1].T:
+            loss -= float(model(tokens).log_softmax(1).gather(1, digit[:, None]).mean()) / 3
+            tokens = torch.cat([tokens, digit[:, None]], 1)
+    assert objective.evaluate(model)["test_loss"] == pytest.approx(loss, rel=1e-5)
+
+
+def test_all_digits_right_is_what_greedy_decoding_gets_right():
+    trained = checkpoints.load_or_train("decoder-digits-s0")
+    a, b = trained.experiment.sums.test_pairs.T
+    greedy = float((trained.model.sums(digit_prompt(a, b)) == a + b).double().mean())
+    assert greedy == pytest.approx(float(trained.history["test_accuracy"][-1]), abs=1e-3)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from arithlib.tasks.prompts import N_NUMBERS, QUESTIONS, SIGNS, Sums, ask, prompt
+from arithlib.tasks.prompts import N_NUMBERS, QUESTIONS, SIGNS, Sums, ask, digit_answer, digit_prompt, prompt
 
 PYTHON = {
     "a - 23": lambda a: a - 23,
@@ -48,3 +48,16 @@ def test_training_pairs_and_the_others_are_all_sums_once():
 def test_a_share_without_training_or_test_pairs_is_refused(fraction):
     with pytest.raises(ValueError, match="strictly between 0 and 1"):
         Sums(fraction)
+
+
+def test_digits_are_those_of_python():
+    pairs = Sums(0.6).pairs
+    written = ["".join("0123456789+="[t] for t in row) for row in digit_prompt(*pairs.T).tolist()]
+    assert written == [f"{a:02d}+{b:02d}=" for a, b in pairs.tolist()]
+    answers = ["".join(map(str, row)) for row in digit_answer(pairs.sum(1)).tolist()]
+    assert answers == [f"{a + b:03d}" for a, b in pairs.tolist()]
+
+
+def test_a_number_of_three_digits_is_refused():
+    with pytest.raises(ValueError, match="from 0 to 99"):
+        digit_prompt(torch.tensor([100]), torch.tensor([1]))

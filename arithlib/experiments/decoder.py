@@ -1,6 +1,7 @@
-"""Experiments on small decoders whose numbers are single tokens (part 5).
+"""Experiments on small decoders whose numbers are single tokens, or two digits each (part 5).
 
-arithlib train "decoder-s*"      about a minute each on one core
+arithlib train "decoder-s*"           about a minute each on one core
+arithlib train "decoder-digits-s*"    the same sums, read and written digit by digit
 """
 
 from dataclasses import dataclass, field
@@ -10,8 +11,8 @@ from torch import Tensor
 
 from arithlib.evaluation import accuracy, cross_entropy
 from arithlib.experiments.base import Experiment
-from arithlib.models.decoder import Decoder, DecoderConfig
-from arithlib.tasks.prompts import QUESTIONS, Sums, ask, prompt
+from arithlib.models.decoder import Decoder, DecoderConfig, DigitDecoder, normalise
+from arithlib.tasks.prompts import D_VOCAB_DIGITS, QUESTIONS, Sums, ask, digit_answer, digit_prompt, prompt
 from arithlib.training import ScheduledAdamW
 
 
@@ -70,6 +71,56 @@ class DecoderExperiment(Experiment):
         return AnswerObjective(self, device)
 
 
+class DigitObjective:
+    """Cross-entropy of the three digits of the answer, each with the right ones before it, on a batch drawn anew."""
+
+    def __init__(self, experiment: "DigitExperiment", device: torch.device):
+        self.experiment = experiment
+        sums = experiment.sums
+        self.train, self.test = (
+            (digit_prompt(*pairs.T).to(device), digit_answer(pairs.sum(1)).to(device))
+            for pairs in (sums.train_pairs, sums.test_pairs)
+        )
+        self.generator = torch.Generator()
+
+    def loss(self, model: Decoder, step: int) -> Tensor:
+        e = self.experiment
+        self.generator.manual_seed((1_000_003 * e.sums.data_seed + step) % 2**32)
+        rows = torch.randint(len(self.train[0]), (e.batch_size,), generator=self.generator).to(self.train[0].device)
+        return cross_entropy(*self._answered(model, self.train[0][rows], self.train[1][rows]))
+
+    def _answered(self, model: Decoder, prompts: Tensor, answers: Tensor) -> tuple[Tensor, Tensor]:
+        """(B, 6), (B, 3) -> (B, 3, V) logits of each digit of the answer, and the answers."""
+        tokens = torch.cat([prompts, answers[:, :-1]], 1)
+        resid = model(tokens, return_activations=True)[1][f"resid.{model.config.n_layers}"]
+        return normalise(resid[:, -answers.shape[1] :]) @ model.W_U, answers
+
+    @torch.no_grad()
+    def evaluate(self, model: Decoder) -> dict[str, float]:
+        """Loss a digit, and the share of sums with all three digits right: then greedy decoding finds them too."""
+        measured = {}
+        for name, sums in {"train": self.train, "test": self.test}.items():
+            logits, answers = self._answered(model, *sums)
+            measured[f"{name}_loss"] = float(cross_entropy(logits, answers))
+            measured[f"{name}_accuracy"] = float((logits.argmax(-1) == answers).all(1).double().mean())
+        return measured
+
+
+@dataclass(frozen=True, kw_only=True)
+class DigitExperiment(Experiment):
+    """A Decoder on sums of two numbers from 0 to 99, read and written digit by digit."""
+
+    sums: Sums = field(default_factory=Sums)
+    model: DecoderConfig = field(default_factory=lambda: DecoderConfig(d_vocab=D_VOCAB_DIGITS))
+    batch_size: int = 256
+
+    def build(self):
+        return DigitDecoder(self.model, self.model_seed)
+
+    def objective(self, model, device):
+        return DigitObjective(self, device)
+
+
 def presets():
     """Every experiment on decoders, in the order in which `arithlib list` prints them."""
 
@@ -95,3 +146,14 @@ def presets():
             f"decoder-gated-s{seed}", "sums, with a gated MLP of as many weights", 1200, seed,
             model=DecoderConfig(d_mlp=88, mlp="gated"),
         )  # fmt: skip
+
+    for seed in range(3):
+        yield DigitExperiment(
+            name=f"decoder-digits-s{seed}",
+            about="sums read and written digit by digit (chapter 53)",
+            steps=600,
+            evaluate_every=100,
+            model_seed=seed,
+            optimizer=ScheduledAdamW(lr=3e-3, betas=(0.9, 0.98), weight_decay=1.0, warmup_steps=50, steps=600),
+            sums=Sums(data_seed=seed),
+        )

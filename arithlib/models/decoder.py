@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from arithlib.models.positions import rotate, rotation
-from arithlib.tasks.prompts import D_VOCAB, prompt
+from arithlib.tasks.prompts import D_VOCAB, digit_prompt, prompt
 
 MLPS = ("gelu", "gated")
 Edits = Mapping[str, Callable[[Tensor], Tensor]]
@@ -143,6 +143,25 @@ class Decoder(nn.Module):
     def add(self, a: int, b: int) -> int:
         """a + b as this model sees it. Raises ValueError for a number without a token."""
         return int(self.answer_logits(prompt(torch.tensor([a]), torch.tensor([b])))[0].argmax())
+
+
+class DigitDecoder(Decoder):
+    """The same decoder for numbers of two digits, which writes its answer digit by digit (chapter 53)."""
+
+    @torch.no_grad()
+    def sums(self, prompts: Tensor, edits: Edits = NO_EDITS) -> Tensor:
+        """(B, 6) prompts -> (B,) their sums as greedy decoding gives them, hundreds first; edits as in `forward`.
+
+        A sign in place of a digit counts as the number of its token.
+        """
+        tokens = prompts
+        for _ in range(3):
+            tokens = torch.cat([tokens, self(tokens, edits).argmax(-1, keepdim=True)], 1)
+        return tokens[:, -3:] @ torch.tensor([100, 10, 1], device=tokens.device)
+
+    def add(self, a: int, b: int) -> int:
+        """a + b as this model sees it. Raises ValueError for a number of more than two digits."""
+        return int(self.sums(digit_prompt(torch.tensor([a]), torch.tensor([b]))))
 
 
 def normalise(x: Tensor) -> Tensor:

@@ -3,6 +3,8 @@
 Every prompt has four tokens, `a sign b =`, and its answer is one token from 0 to 198. In all questions but addition
 b is fixed, and only a is asked about. Token n is the number n; the signs follow after 198.
 
+The same sums can also be asked digit by digit (chapter 53): six tokens, two a number, and an answer of three.
+
 Dimensions: B prompts, N questions of one kind.
 """
 
@@ -16,6 +18,7 @@ from torch import Tensor
 N_NUMBERS = 199
 SIGNS = ("+", "-", "//", "*", "mod", "solve", "=")
 D_VOCAB = N_NUMBERS + len(SIGNS)
+D_VOCAB_DIGITS = 12  # token n is the digit n; then + and =
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,29 @@ def ask(name: str) -> tuple[Tensor, Tensor]:
     question = QUESTIONS[name]
     a = torch.tensor(question.numbers)
     return prompt(a, question.b, question.sign), question.answers(a)
+
+
+def digit_prompt(a: Tensor, b: Tensor) -> Tensor:
+    """(B,) numbers a and b -> (B, 6) tokens `a + b =`, each number as its tens and its units.
+
+    Raises ValueError for a number that has not at most two digits.
+
+    >>> digit_prompt(torch.tensor([57]), torch.tensor([4]))
+    tensor([[ 5,  7, 10,  0,  4, 11]])
+    """
+    if min(a.min(), b.min()) < 0 or max(a.max(), b.max()) > 99:
+        raise ValueError(f"numbers of two digits go from 0 to 99; found {a.tolist()} and {b.tolist()}")
+    plus, equals = (torch.full_like(a, token) for token in (10, 11))
+    return torch.stack([a // 10, a % 10, plus, b // 10, b % 10, equals], -1)
+
+
+def digit_answer(c: Tensor) -> Tensor:
+    """(B,) sums -> (B, 3) tokens: hundreds, tens, units.
+
+    >>> digit_answer(torch.tensor([61]))
+    tensor([[0, 6, 1]])
+    """
+    return torch.stack([c // 100, c // 10 % 10, c % 10], -1)
 
 
 @dataclass(frozen=True)

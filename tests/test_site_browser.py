@@ -13,6 +13,7 @@ SITE = ROOT / "book" / "_build" / "html"
 PAGES = sorted(path.relative_to(SITE).as_posix() for path in SITE.rglob("*.html") if "_static" not in path.parts)
 CHAPTERS = [name for name in PAGES if name.startswith("notebooks/")]
 EXPLORERS = [name for name in CHAPTERS if "<petal-explorer" in (SITE / name).read_text("utf8")]
+VIEWERS = [name for name in CHAPTERS if "<helix-viewer" in (SITE / name).read_text("utf8")]
 STEPPERS = [name for name in CHAPTERS if "<hop-stepper" in (SITE / name).read_text("utf8")]
 
 
@@ -193,6 +194,22 @@ def test_the_petal_explorer_works_on_its_page(page, name):
     page.get_by_role("button", name="4, 32").first.click()
     page.get_by_role("slider", name="Attention frequency").first.press("ArrowLeft")
     assert "Attention to embedding frequency 31:4" in page.locator("petal-explorer [role=status]").first.inner_text()
+    assert page.faults == []
+
+
+def test_the_chapter_on_the_helix_shows_the_viewer():
+    assert (
+        "notebooks/50_numbers_on_a_helix.html" in VIEWERS
+        or not (ROOT / "notebooks/50_numbers_on_a_helix.ipynb").exists()
+    )
+
+
+@pytest.mark.parametrize("name", VIEWERS)
+def test_the_helix_viewer_works_on_its_page(page, name):
+    page.set_viewport_size(DESK)
+    page.goto(name)
+    page.get_by_role("slider", name="Turn").first.press("ArrowRight")
+    assert "from 21 degrees around and 30 above" in page.locator("helix-viewer [role=status]").first.inner_text()
     assert page.faults == []
 
 

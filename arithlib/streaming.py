@@ -67,7 +67,7 @@ def reach_of(model: AddressedTransformer) -> float:
     """
     if model.config.far == "masked":
         return 0
-    if model.config.far == "flat":
+    if model.config.far in ("flat", "scaled"):
         return math.inf
     c = _score_table(model).abs().amax((0, 1, 2))
     own = model.near[:, ANSWER, 1]
@@ -96,6 +96,7 @@ def context_logits(
     """(N,) answer tokens and (N, S) keys, in these numbers at these distances -> (N, V), as the model's forward."""
     tokens, absent = keys.clamp(min=0), (keys == ABSENT)[..., None]
     scores = _score_table(model)[query[:, None], number, tokens] + model.bias_at(number, distance)
+    scores = scores * model.sharpness((keys != ABSENT).sum(1))[:, None, None]
     pattern = scores.masked_fill(absent, -torch.inf).softmax(1)
     x, _, _, v = _token_tables(model)
     z = torch.einsum("nsh,nshk->nhk", pattern, v[number, tokens])
@@ -154,7 +155,7 @@ class Stream:
         heads = model.out.weight.unflatten(1, (model.config.n_heads, -1))
         values = torch.einsum("nvhk,dhk->nvhd", v, heads)[number]
         self.number, self.distance = number.numpy(), distance.numpy()
-        self.slot = np.arange(len(number))
+        self.slot, self.scaled = np.arange(len(number)), model.config.far == "scaled"
         self.x = x[ANSWER].numpy()
         self.scores = F.pad(scores, (0, 0, 0, 1), value=-torch.inf).numpy()  # (V, S, V + 1, H)
         self.values = F.pad(values, (0, 0, 0, 0, 0, 1)).numpy()  # (S, V + 1, H, D)
@@ -165,6 +166,8 @@ class Stream:
         """A token and its (S,) keys, ABSENT where there is none -> (V,)."""
         (w_in, b_in), (w_out, b_out), (w_u, b_u) = self.weights
         scores = self.scores[query, self.slot, keys]
+        if self.scaled:
+            scores = scores * math.log((keys != ABSENT).sum())
         weights = np.exp(scores - scores.max(0))
         weights /= weights.sum(0)
         mid = self.x[query] + weights.ravel() @ self.values[self.slot, keys].reshape(weights.size, -1)

@@ -76,7 +76,7 @@ def test_an_untrained_model_is_not_proven():
     assert wrong.any() and set(np.flatnonzero(wrong)) <= set(found.open)
 
 
-@pytest.mark.parametrize("other", [{"window": 2}, {"far": "decay"}, {"far": "flat"}])
+@pytest.mark.parametrize("other", [{"window": 2}, {"far": "decay"}, {"far": "flat"}, {"far": "scaled"}])
 def test_a_model_that_sees_more_is_refused(other):
     with pytest.raises(ValueError, match="five slots"):
         examine(AddressedTransformer(AddressedConfig(d_model=8, n_heads=2, d_mlp=8, **other)))

@@ -42,7 +42,8 @@ def by_hand(model, tokens):
                 else:
                     bias = -outside * math.exp(float(m.log_slope[h])) if m.config.far == "decay" else 0.0
                 score = float(q[t, h] @ k[s, h]) / math.sqrt(q.shape[-1])
-                weights.append(math.exp(score + bias))
+                sharpness = math.log(t + 1) if m.config.far == "scaled" else 1.0
+                weights.append(math.exp(sharpness * (score + bias)))
             z.append(sum(w * v[s, h] for s, w in enumerate(weights)) / sum(weights))
         mid = x[t] + m.out(torch.cat(z))
         logits.append(m.unembedding(mid + m.mlp_out(m.mlp_in(mid).clamp(min=0))))

@@ -45,7 +45,9 @@ def test_where_far_tokens_fade_at_once_nothing_is_lost():
     assert assured == pytest.approx(alone, abs=1e-6)
 
 
-@pytest.mark.parametrize("other", [{"window": 2, "far": "decay"}, {"far": "masked"}, {"far": "flat"}])
+@pytest.mark.parametrize(
+    "other", [{"window": 2, "far": "decay"}, {"far": "masked"}, {"far": "flat"}, {"far": "scaled"}]
+)
 def test_another_model_is_refused(other):
     with pytest.raises(ValueError, match="window = 1"):
         assured_lead(AddressedTransformer(AddressedConfig(d_model=8, n_heads=2, d_mlp=8, **other)))

@@ -26,56 +26,97 @@ AHEAD = {0: DIGITS, 1: DIGITS}
 def assured_lead(model: AddressedTransformer) -> tuple[np.ndarray, np.ndarray]:
     """(C,) lead of the right token in every reachable context with nothing far, and (C,) at least, whatever is far.
 
-    With Z the weight of the near tokens of a head, far ones of weight w move its output by a share w / (Z + w) of the
-    way towards a mean of their values. Neurons that this cannot switch act linearly, and the worst mean is a single
-    token; of the others each is taken at its worst. Raises ValueError for a model that does not decay.
+    Raises ValueError for a model that does not decay.
     """
-    if model.config.far != "decay" or model.config.window != 1:
-        raise ValueError("this bound is about window = 1 and far tokens that lose a slope of score with each step")
-    weights = {name: value.double() for name, value in model.state_dict().items()}
-    H, V = model.config.n_heads, len(ALPHABET)
+    bound = Bound(model)
     seen, right = torch.from_numpy(reachable().contexts), torch.from_numpy(reachable().right)
-    own, (number, distance) = seen[:, OWN], torch.tensor(SLOTS).unbind(1)
+    alone, lead = bound.leads(seen, right, SLOTS, far_weight(bound.content, bound.slope, seen))
+    return alone.numpy(), lead.numpy()
 
-    x = weights["embedding.weight"] + weights["numbers.weight"][:3, None]
-    q, k, v = F.linear(x, weights["qkv.weight"], weights["qkv.bias"]).unflatten(-1, (3, H, -1)).unbind(2)
-    content = torch.einsum("qhk,nvhk->qnvh", q[ANSWER], k) / q.shape[-1] ** 0.5
-    scores = content[own[:, None], number, seen] + weights["near"][:, number, distance].T
-    near = scores.exp() * (seen != NOTHING)[..., None]
-    Z = near.sum(1)
-    z = torch.einsum("csh,cshk->chk", near, v[number, seen]) / Z[..., None]
-    strongest = far_weight(content, weights["log_slope"].exp(), seen)
-    share = strongest / (Z + strongest)
 
-    heads = weights["out.weight"].unflatten(1, (H, -1))
-    far = torch.cat([v[n, tokens] for n, tokens in BEHIND.items()])
-    from_far, from_near = (torch.einsum("dhk,nhk->nhd", heads, values) for values in (far, z))
-    mid = x[ANSWER, own] + from_near.sum(1)
-    pre = F.linear(mid, weights["mlp_in.weight"], weights["mlp_in.bias"])
-    far_pre, near_pre = from_far @ weights["mlp_in.weight"].T, from_near @ weights["mlp_in.weight"].T
-    furthest = torch.maximum(far_pre.amax(0) - near_pre, near_pre - far_pre.amin(0))
-    reach = (share[..., None] * furthest).sum(1)
-    logits = F.linear(
-        mid + F.linear(pre.relu(), weights["mlp_out.weight"], weights["mlp_out.bias"]),
-        weights["unembedding.weight"],
-        weights["unembedding.bias"],
-    )
-    on, switching = pre >= reach, pre.abs() < reach
-    up, down = (pre + reach).relu() - pre.relu(), (pre - reach).relu() - pre.relu()
+class Bound:
+    """What one model makes of the tokens that are known, and how much unknown ones further away can change.
 
-    lead = torch.full((len(seen), V), torch.inf, dtype=torch.double)
-    alone = lead.clone()
-    for rival in range(V):
-        toward = weights["unembedding.weight"][right] - weights["unembedding.weight"][rival]
-        read = toward @ weights["mlp_out.weight"]
-        direct = toward + (read * on) @ weights["mlp_in.weight"]
-        worst = torch.einsum("cd,thd->cth", direct, from_far).amin(1) - torch.einsum("cd,chd->ch", direct, from_near)
-        linear = (share * worst.clamp(max=0)).sum(1)
-        other = (torch.minimum(read * up, read * down) * switching).sum(1)
-        alone[:, rival] = logits.gather(1, right[:, None])[:, 0] - logits[:, rival]
-        lead[:, rival] = alone[:, rival] + linear + other
-    own_place = F.one_hot(right, V).bool()
-    return tuple(values.masked_fill(own_place, torch.inf).amin(1).numpy() for values in (alone, lead))
+    content: (V, number, V, H) scores of an answer token and a key. slope: (H,).
+    """
+
+    @torch.no_grad()
+    def __init__(self, model: AddressedTransformer):
+        if model.config.far != "decay" or model.config.window != 1:
+            raise ValueError(
+                "this bound is about window = 1 and far tokens that lose a slope of score with each step"
+            )
+        self.weights = weights = {name: value.double() for name, value in model.state_dict().items()}
+        self.x = weights["embedding.weight"] + weights["numbers.weight"][:3, None]
+        qkv = F.linear(self.x, weights["qkv.weight"], weights["qkv.bias"])
+        q, k, self.v = qkv.unflatten(-1, (3, model.config.n_heads, -1)).unbind(2)
+        self.content = torch.einsum("qhk,nvhk->qnvh", q[ANSWER], k) / q.shape[-1] ** 0.5
+        self.slope = weights["log_slope"].exp()
+
+    @torch.no_grad()
+    def leads(self, seen: Tensor, right: Tensor, slots, strongest: Tensor) -> tuple[Tensor, Tensor]:
+        """(C,) lead of the right token over all others with the known tokens alone, and (C,) at least.
+
+        seen: (C, S) tokens or NOTHING. right: (C,) tokens. slots: (S,) numbers and distances. strongest: (C, H) at
+        least the weight, before normalisation, of all tokens that are unknown.
+
+        With Z the weight of the known tokens of a head, others of weight w move its output by a share w / (Z + w) of
+        the way towards a mean of their values. Neurons that this cannot switch act linearly, and the worst mean is a
+        single token; of the others each is taken at its worst.
+        """
+        weights, V, own = self.weights, len(ALPHABET), seen[:, OWN]
+        z, share = self._mean(seen, slots, strongest)
+        heads = weights["out.weight"].unflatten(1, (len(self.slope), -1))
+        far = torch.cat([self.v[n, tokens] for n, tokens in BEHIND.items()])
+        from_far, from_near = (torch.einsum("dhk,nhk->nhd", heads, values) for values in (far, z))
+        pre, logits = self._after(own, from_near.sum(1))
+        far_pre, near_pre = from_far @ weights["mlp_in.weight"].T, from_near @ weights["mlp_in.weight"].T
+        furthest = torch.maximum(far_pre.amax(0) - near_pre, near_pre - far_pre.amin(0))
+        reach = (share[..., None] * furthest).sum(1)
+        on, switching = pre >= reach, pre.abs() < reach
+        up, down = (pre + reach).relu() - pre.relu(), (pre - reach).relu() - pre.relu()
+
+        lead = torch.full((len(seen), V), torch.inf, dtype=torch.double)
+        alone = lead.clone()
+        for rival in range(V):
+            toward = weights["unembedding.weight"][right] - weights["unembedding.weight"][rival]
+            read = toward @ weights["mlp_out.weight"]
+            direct = toward + (read * on) @ weights["mlp_in.weight"]
+            worst = torch.einsum("cd,thd->cth", direct, from_far).amin(1) - torch.einsum(
+                "cd,chd->ch", direct, from_near
+            )
+            linear = (share * worst.clamp(max=0)).sum(1)
+            other = (torch.minimum(read * up, read * down) * switching).sum(1)
+            alone[:, rival] = logits.gather(1, right[:, None])[:, 0] - logits[:, rival]
+            lead[:, rival] = alone[:, rival] + linear + other
+        own_place = F.one_hot(right, V).bool()
+        return tuple(values.masked_fill(own_place, torch.inf).amin(1) for values in (alone, lead))
+
+    @torch.no_grad()
+    def known(self, seen: Tensor, slots, strongest: Tensor) -> tuple[Tensor, Tensor]:
+        """(C, V) logits with the known tokens alone, and (C, H) the share that unknown ones can have at most."""
+        z, share = self._mean(seen, slots, strongest)
+        return self._after(seen[:, OWN], F.linear(z.flatten(1), self.weights["out.weight"]))[1], share
+
+    def _mean(self, seen, slots, strongest):
+        """(C, H, K) what the heads read of the known tokens, and the share of the unknown."""
+        number, distance = torch.tensor(slots).unbind(1)
+        nearest = distance.clamp(0, 1)
+        steps = (distance - nearest).abs()[:, None]
+        bias = torch.where(steps > 0, -steps * self.slope, self.weights["near"][:, number, nearest].T)
+        near = (self.content[seen[:, OWN, None], number, seen] + bias).exp() * (seen != NOTHING)[..., None]
+        Z = near.sum(1)
+        return torch.einsum("csh,cshk->chk", near, self.v[number, seen]) / Z[..., None], strongest / (Z + strongest)
+
+    def _after(self, own, read):
+        """(C, F) what the neurons get, and (C, V) logits, of tokens (C,) that have read (C, D)."""
+
+        def linear(x, name):
+            return F.linear(x, self.weights[f"{name}.weight"], self.weights[f"{name}.bias"])
+
+        mid = self.x[ANSWER, own] + read
+        pre = linear(mid, "mlp_in")
+        return pre, linear(mid + linear(pre.relu(), "mlp_out"), "unembedding")
 
 
 def far_weight(content: Tensor, slope: Tensor, seen: Tensor) -> Tensor:

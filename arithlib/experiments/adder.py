@@ -4,6 +4,8 @@ arithlib train adder-live             a quarter of a minute on one core
 arithlib train "adder-windowed-s*"   a minute each on one core
 arithlib train "adder-wide-s*"       a minute each on one core
 arithlib train "adder-unwindowed-s*" 2 minutes each on one core
+arithlib train "adder-flat-s*"       2 minutes each on one core
+arithlib train "adder-scaled-s*"     2 minutes each on one core
 """
 
 from dataclasses import dataclass
@@ -103,4 +105,14 @@ def presets():
         yield preset(
             f"adder-unwindowed-s{seed}", "softmax over every token, with a learned decay: 2 minutes (part 7)", 3000,
             seed, model=AddressedConfig(far="decay"),
+        )  # fmt: skip
+    for seed in range(3):
+        yield preset(
+            f"adder-flat-s{seed}", "softmax over every token, and nothing that fades: 2 minutes (chapter 71)", 3000,
+            seed, model=AddressedConfig(far="flat"),
+        )  # fmt: skip
+    for seed in range(3):
+        yield preset(
+            f"adder-scaled-s{seed}", "flat, with all scores times log n: 2 minutes (chapter 71)", 3000,
+            seed, model=AddressedConfig(far="scaled"),
         )  # fmt: skip

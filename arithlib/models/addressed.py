@@ -24,7 +24,7 @@ from arithlib.models.attention import attend
 from arithlib.models.positions import number_index
 from arithlib.tokenizer import ALPHABET
 
-FAR = ("masked", "decay", "flat")
+FAR = ("masked", "decay", "flat", "scaled")
 # Numbers of `a+b=c$`: the two operands, the answer, and what its end token would open.
 N_NUMBERS = 4
 
@@ -45,6 +45,7 @@ class AddressedConfig:
     window: a key at distance 0 to `window` is near, and has a learned bias for each head, number and distance.
     far: any other key is "masked" (the windowed model), loses a learned slope of each head for every further step of
         distance ("decay", the unwindowed model), or stays as it is ("flat": its score is bounded at every distance).
+        "scaled" is flat, and all scores are multiplied by the logarithm of how many keys the token sees.
     """
 
     d_model: int = 32
@@ -71,7 +72,7 @@ class AddressedTransformer(nn.Module):
         logits = unembedding(x)
 
     bias is `near[h, number of the key, distance]` for distances 0 to `window`. Elsewhere it is minus infinity (far =
-    "masked"), -exp(log_slope[h]) times the steps to the nearest near distance ("decay"), or 0 ("flat").
+    "masked"), -exp(log_slope[h]) times the steps to the nearest near distance ("decay"), or 0 ("flat", "scaled").
     A windowed answer token i thus depends on at most five tokens: columns i and i + 1 of both operands, and itself.
     kernel: as in `LoopedTransformer`.
     """
@@ -104,13 +105,20 @@ class AddressedTransformer(nn.Module):
         """
         x = self.embedding(tokens) + self.numbers(number_of(tokens))
         q, k, v = self.qkv(x).unflatten(-1, (3, self.config.n_heads, -1)).unbind(2)
-        z, pattern = attend(q, k, v, "eager" if return_activations else self.kernel, self.bias(tokens))
+        factor = self.sharpness(torch.arange(1, tokens.shape[1] + 1, device=self.device))
+        bias = self.bias(tokens) * factor[:, None]
+        z, pattern = attend(q * factor[:, None, None], k, v, "eager" if return_activations else self.kernel, bias)
         mid = x + self.out(z.flatten(2))
         post = mid + self.mlp_out(F.relu(self.mlp_in(mid)))
         logits = self.unembedding(post)
         if not return_activations:
             return logits
         return logits, {"resid_pre": x, "resid_mid": mid, "resid_post": post, "pattern": pattern}
+
+    def sharpness(self, visible: Tensor) -> Tensor:
+        """What the scores of a token that sees so many keys are multiplied by: 1, or their logarithm ("scaled")."""
+        visible = visible.to(self.near.dtype)
+        return visible.log() if self.config.far == "scaled" else torch.ones_like(visible)
 
     def bias(self, tokens: Tensor) -> Tensor:
         """(B, T) tokens -> (B, H, T, T) what the addresses add to the score of every query and key."""

@@ -1,0 +1,158 @@
+"""A proof without a window: where the bound on far tokens is too weak, look at one more column (chapter 71).
+
+A context is what a token has near. `arithlib.certify.leakage` bounds what all tokens beyond can change. Where that
+is not enough, the cases of the next column behind, or ahead, are told apart. What is then unknown begins one step
+further away and weighs less by a factor e^-slope. A case that is still open is split again.
+
+Dimensions: C cases, S known tokens, H heads. A case is known by K columns behind (the token's own is the first) and M
+pairs of digits ahead (the first is the column to be added).
+"""
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from itertools import product
+
+import torch
+from torch import Tensor
+
+from arithlib.certify.addition import NOTHING, OWN, SLOTS, reachable
+from arithlib.certify.leakage import AHEAD, BEHIND, Bound
+from arithlib.models.addressed import AddressedTransformer
+from arithlib.tokenizer import END, EQUALS
+
+CASES_A_PASS = 4000
+
+
+class Neighbours:
+    """What can stand beside what, read off the reachable contexts.
+
+    columns: (N, 3) two digits and what is written under them. before: of each column, those possible before it.
+    pairs: (P, 2) digits of both operands. after: of each pair, those possible after it.
+    A few neighbours belong to no sum (a zero that ends a long number): one case too many is no harm to a proof.
+    """
+
+    def __init__(self):
+        met, before, after = reachable(), defaultdict(set), defaultdict(set)
+        for (a, b, written, *pair), right in zip(met.contexts.tolist(), met.right.tolist(), strict=True):
+            if right != END:
+                before[*pair, right].add((a, b, written))
+            if written != EQUALS:
+                after[a, b].add(tuple(pair))
+        columns = sorted({tuple(context[:3]) for context in met.contexts.tolist()})
+        pairs = sorted({tuple(context[3:]) for context in met.contexts.tolist()})
+        self.columns, self.before = torch.tensor(columns), _places(columns, before)
+        self.pairs, self.after = torch.tensor(pairs), _places(pairs, after)
+        self.own = torch.tensor([columns.index(tuple(context[:3])) for context in met.contexts.tolist()])
+        self.next = torch.tensor([pairs.index(tuple(context[3:])) for context in met.contexts.tolist()])
+        self.right = torch.from_numpy(met.right)
+
+
+def _places(keys, neighbours):
+    where = {key: place for place, key in enumerate(keys)}
+    return [torch.tensor(sorted(where[other] for other in neighbours[key]), dtype=torch.long) for key in keys]
+
+
+@dataclass
+class Proof:
+    """What splitting found.
+
+    cases, undecided: how many were looked at, and of them not settled, by columns known behind and ahead.
+    lead: the least that is assured in any case that was not split, logits. complete: whether all are above the limit.
+    """
+
+    cases: dict[tuple[int, int], int] = field(default_factory=dict)
+    undecided: dict[tuple[int, int], int] = field(default_factory=dict)
+    lead: float = torch.inf
+    complete: bool = True
+
+
+@torch.no_grad()
+def prove(model: AddressedTransformer, least: float = 1e-6, most_columns: int = 5) -> Proof:
+    """Split until the right token leads by more than `least` in every case, at every length.
+
+    least: more than float64 can be off here. most_columns: known ones, behind and ahead, at which to give up.
+    Raises ValueError for a model that `Bound` knows nothing about.
+    """
+    bound, near, proof = Bound(model), Neighbours(), Proof()
+    waiting = {(1, 1): [(near.own[:, None], near.next[:, None], near.right)]}
+    while waiting:
+        known = min(waiting, key=sum)
+        behind, ahead, right = (torch.cat(parts) for parts in zip(*waiting.pop(known), strict=True))
+        assured, farther, further_on = _assured(bound, near, behind, ahead, right, least)
+        undecided = ~(assured > least)
+        proof.cases[known], proof.undecided[known] = len(right), int(undecided.sum())
+        if (~undecided).any():
+            proof.lead = min(proof.lead, float(assured[~undecided].min()))
+        back, whole = farther >= further_on, farther + further_on == 0  # nothing is unknown: there is no next column
+        lost = undecided & (whole | (sum(known) >= most_columns))
+        if lost.any():
+            proof.complete, proof.lead = False, min(proof.lead, float(assured[lost].min()))
+        for chosen, where in ((undecided & ~lost & back, (1, 0)), (undecided & ~lost & ~back, (0, 1))):
+            if chosen.any():
+                cases = _split(near, behind[chosen], ahead[chosen], right[chosen], where == (1, 0))
+                waiting.setdefault((known[0] + where[0], known[1] + where[1]), []).append(cases)
+    return proof
+
+
+def _split(near, behind, ahead, right, back):
+    """Every case once for each column that can stand before what it knows (back), or after."""
+    choices = (
+        [near.before[c] for c in behind[:, -1].tolist()] if back else [near.after[p] for p in ahead[:, -1].tolist()]
+    )
+    times, new = torch.tensor([len(choice) for choice in choices]), torch.cat(choices)[:, None]
+    behind, ahead, right = (known.repeat_interleave(times, 0) for known in (behind, ahead, right))
+    return (torch.cat([behind, new], 1), ahead, right) if back else (behind, torch.cat([ahead, new], 1), right)
+
+
+def _steepest(bound) -> Tensor:
+    """(V, V, H) by how much the lead of one token over another can fall if a head moves from any value to any other.
+
+    No neuron changes by more than what it reads does, so this holds for every text; nothing is known about signs.
+    """
+    heads = bound.weights["out.weight"].unflatten(1, (len(bound.slope), -1))
+    tokens = torch.cat([bound.v[number, sorts] for number, sorts in BEHIND.items()])
+    moved = torch.einsum("dhk,nhk->nhd", heads, tokens)
+    moved = moved[:, None] - moved[None]  # (T, T, H, D)
+    read = bound.weights["unembedding.weight"] @ bound.weights["mlp_out.weight"]
+    through = (moved @ bound.weights["mlp_in.weight"].T).abs().flatten(0, 1)  # (T T, H, F)
+    direct = (moved @ bound.weights["unembedding.weight"].T).flatten(0, 1)  # (T T, H, V)
+    result = torch.zeros(len(read), len(read), len(heads[0]), dtype=read.dtype)
+    for i, j in product(range(len(read)), repeat=2):
+        change = torch.einsum("nhf,f->nh", through, (read[i] - read[j]).abs())
+        result[i, j] = (change + (direct[..., i] - direct[..., j]).abs()).amax(0)
+    return result
+
+
+def _lead(bound, steepest, seen, right, slots, strongest, least) -> Tensor:
+    """(C,) the assured lead: by the steepest change where that is enough, and as `Bound.leads` where it is not."""
+    logits, share = bound.known(seen, slots, strongest)
+    gaps = logits.gather(1, right[:, None]) - logits - torch.einsum("ch,cvh->cv", share, steepest[right])
+    lead = gaps.scatter(1, right[:, None], torch.inf).amin(1)
+    hard = (lead <= least).nonzero()[:, 0]
+    lead[hard] = bound.leads(seen[hard], right[hard], slots, strongest[hard])[1]
+    return lead
+
+
+def _assured(bound, near, behind, ahead, right, least=torch.inf) -> tuple[Tensor, Tensor, Tensor]:
+    """Of cases, (C,) each: the lead that is assured, and the weight that the unknown can have behind and ahead."""
+    (_, K), (_, M) = behind.shape, ahead.shape
+    slots = [
+        *SLOTS,
+        *((n, 1 + k) for k in range(1, K) for n in BEHIND),
+        *((n, -m) for m in range(1, M) for n in AHEAD),
+    ]
+    ratio, steepest, parts = (-bound.slope).exp(), _steepest(bound), []
+    for columns, pairs, token in zip(*(x.split(CASES_A_PASS) for x in (behind, ahead, right)), strict=True):
+        columns, pairs = near.columns[columns], near.pairs[pairs]
+        seen = torch.cat([columns[:, 0], pairs[:, 0], columns[:, 1:].flatten(1), pairs[:, 1:].flatten(1)], 1)
+        strongest = {
+            (number, side): bound.content[:, number][:, tokens].amax(1).exp()[seen[:, OWN]]
+            for side, sorts in (("behind", BEHIND), ("ahead", AHEAD)) for number, tokens in sorts.items()
+        }  # fmt: skip
+        begins = (columns[:, -1, 2] == EQUALS)[:, None]  # before the signs there is nothing
+        farther = ~begins * sum(strongest[n, "behind"] for n in BEHIND) * ratio**K / (1 - ratio)
+        goes_on = (pairs[:, -1] != NOTHING)[..., None]
+        further_on = sum(goes_on[:, n] * strongest[n, "ahead"] for n in AHEAD) * ratio**M / (1 - ratio)
+        assured = _lead(bound, steepest, seen, token, slots, farther + further_on, least)
+        parts.append((assured, farther.amax(1), further_on.amax(1)))
+    return tuple(torch.cat(part) for part in zip(*parts, strict=True))

@@ -1,0 +1,146 @@
+"""Case splitting closes what holds in real sums, leaves open what does not, and misses no neighbour."""
+
+import copy
+
+import pytest
+import torch
+
+from arithlib import checkpoints
+from arithlib.analysis.dilution import read
+from arithlib.certify import splitting
+from arithlib.certify.addition import NOTHING, SLOTS, reachable
+from arithlib.certify.leakage import Bound, far_weight
+from arithlib.certify.splitting import Neighbours, _assured, _split, prove
+from arithlib.models.addressed import AddressedConfig, AddressedTransformer
+from arithlib.streaming import columns
+from arithlib.tasks.operands import OperandTask
+from arithlib.tokenizer import EQUALS
+
+NAME = "adder-unwindowed-s1"
+NEAR = Neighbours()
+
+
+def test_every_neighbour_in_random_sums_is_known():
+    a, b = torch.randint(0, 10, (2, 300, 12), generator=torch.Generator().manual_seed(0)).unbind(0)
+    a[:, 6:] *= torch.arange(300)[:, None] % 2  # half of the first operands are shorter
+    lines = columns(a, b)
+    where = {tuple(column): i for i, column in enumerate(NEAR.columns.tolist())}
+    pairs = {tuple(pair): i for i, pair in enumerate(NEAR.pairs.tolist())}
+    for first, second in zip(lines.unbind(2), lines.unbind(2)[1:], strict=False):
+        for left, right in zip(first.tolist(), second.tolist(), strict=True):
+            if tuple(left) in where and tuple(right) in where:
+                assert where[tuple(left)] in NEAR.before[where[tuple(right)]].tolist()
+            if left[2] != EQUALS:
+                assert pairs[tuple(right[:2])] in NEAR.after[pairs[tuple(left[:2])]].tolist()
+
+
+def test_before_the_signs_there_is_nothing_and_all_else_comes_from_them():
+    signs = [i for i, column in enumerate(NEAR.columns.tolist()) if column[2] == EQUALS]
+    assert len(signs) == 1 and len(NEAR.before[signs[0]]) == 0
+    reached, new = set(signs), set(signs)
+    while new:
+        new = {i for i, before in enumerate(NEAR.before) if set(before.tolist()) & new} - reached
+        reached |= new
+    assert len(reached) == len(NEAR.columns)
+
+
+def test_the_first_pass_is_the_bound_of_chapter_72():
+    bound = Bound(checkpoints.load(NAME))
+    seen, right = (torch.from_numpy(part) for part in (reachable().contexts, reachable().right))
+    expected = bound.leads(seen, right, SLOTS, far_weight(bound.content, bound.slope, seen))[1]
+    found = _assured(bound, NEAR, NEAR.own[:, None], NEAR.next[:, None], NEAR.right)[0]
+    torch.testing.assert_close(found, expected)
+
+
+def test_the_cheap_bound_is_never_above_the_tight_one():
+    bound, few = Bound(checkpoints.load(NAME)), torch.arange(0, len(NEAR.own), 37)
+    cases = NEAR.own[few, None], NEAR.next[few, None], NEAR.right[few]
+    cheap, tight = (_assured(bound, NEAR, *cases, least=least)[0] for least in (0.0, torch.inf))
+    assert (cheap <= tight + 1e-9).all() and (cheap < tight - 1e-3).any()
+    assert torch.equal(cheap > 0, tight > 0)
+
+
+def test_what_is_assured_holds_in_real_sums_at_every_depth():
+    model = checkpoints.load("adder-unwindowed-s0")
+    bound = Bound(model)
+    problems = OperandTask(max_digits=30).sample(60, torch.Generator().manual_seed(1))
+    lines, reading = columns(problems.a, problems.b), read(model, problems.a, problems.b)
+    place = torch.cat([torch.arange(n) for n in reading.row.bincount().tolist()])
+    where = {tuple(column): i for i, column in enumerate(NEAR.columns.tolist())}
+    pairs = {tuple(pair): i for i, pair in enumerate(NEAR.pairs.tolist())}
+    for known_behind, known_ahead in ((1, 1), (2, 1), (2, 2), (4, 3)):
+        inside = (place >= known_behind) & (place + known_ahead + 1 < lines.shape[2])
+        rows, at = reading.row[inside], place[inside]
+        behind = [
+            [where[tuple(lines[r, :, p - k].tolist())] for k in range(known_behind)]
+            for r, p in zip(rows, at, strict=True)
+        ]
+        ahead = [
+            [pairs[tuple(lines[r, :2, p + 1 + m].tolist())] for m in range(known_ahead)]
+            for r, p in zip(rows, at, strict=True)
+        ]
+        right = lines[rows, 2, at + 1]
+        assured = _assured(bound, NEAR, torch.tensor(behind), torch.tensor(ahead), right)[0]
+        assert (reading.margin[inside] >= assured - 1e-9).all()
+        gap = float((reading.margin[inside] - assured).median())
+    assert 0 <= gap < 1e-2  # so many columns leave next to nothing unknown
+
+
+def test_splitting_makes_every_neighbour_a_case():
+    behind, ahead, right = NEAR.own[:3, None], NEAR.next[:3, None], NEAR.right[:3]
+    for back, choices in ((True, NEAR.before), (False, NEAR.after)):
+        known = behind if back else ahead
+        new = _split(NEAR, behind, ahead, right, back)
+        assert len(new[0]) == sum(len(choices[i]) for i in known[:, 0].tolist())
+        assert new[0].shape[1] == 1 + back and new[1].shape[1] == 2 - back
+
+
+def test_an_unwindowed_adder_is_proven_right_at_every_length():
+    proof = prove(checkpoints.load(NAME))
+    assert proof.complete and proof.lead > 0
+    assert proof.cases[1, 1] == len(reachable().contexts) and proof.undecided[1, 1] > 0
+    assert sum(proof.undecided.values()) < 0.02 * sum(proof.cases.values())
+
+
+def test_a_wrong_adder_is_not_proven():
+    wrong = copy.deepcopy(checkpoints.load(NAME))
+    with torch.no_grad():
+        wrong.unembedding.bias[7] += 12  # it writes a seven where another digit leads by little
+    problems = OperandTask(max_digits=6).sample(2000, torch.Generator().manual_seed(0))
+    assert (read(wrong, problems.a, problems.b).margin <= 0).any()
+    proof = prove(wrong, most_columns=2)
+    assert not proof.complete and proof.lead <= 0
+
+
+def test_a_fault_in_one_short_sum_is_no_empty_split(monkeypatch):
+    signs = next(i for i, column in enumerate(NEAR.columns.tolist()) if column[2] == EQUALS)
+    one_two, ended = (NEAR.pairs.tolist().index(pair) for pair in ([1, 2], [NOTHING, NOTHING]))
+
+    def wrong_in_one_sum(bound, near, behind, ahead, right, least):
+        _, farther, further_on = _assured(bound, near, behind, ahead, right, least)
+        short = (behind[:, 0] == signs) & (ahead[:, 0] == one_two) & (ahead[:, 1:] == ended).all(1)
+        return torch.where(short, -1.0, 1.0).double(), farther, further_on
+
+    monkeypatch.setattr(splitting, "_assured", wrong_in_one_sum)
+    proof = prove(checkpoints.load(NAME))
+    assert proof.undecided == {(1, 1): 1, (1, 2): 1}  # 1 + 2 and nothing else, known from end to end
+    assert not proof.complete and proof.lead == -1
+
+
+def test_slopes_too_small_for_a_bound_prove_nothing():
+    endless = copy.deepcopy(checkpoints.load(NAME))
+    with torch.no_grad():
+        endless.log_slope.fill_(-50.0)
+    assert not prove(endless, most_columns=2).complete
+
+
+@pytest.mark.parametrize("far", ["masked", "flat", "scaled"])
+def test_a_model_that_does_not_fade_is_refused(far):
+    with pytest.raises(ValueError, match="lose a slope"):
+        prove(AddressedTransformer(AddressedConfig(d_model=8, n_heads=2, d_mlp=8, far=far)))
+
+
+def test_giving_up_is_said(monkeypatch):
+    monkeypatch.setattr(splitting, "CASES_A_PASS", 1000)
+    proof = prove(checkpoints.load(NAME), most_columns=2)
+    assert not proof.complete and proof.undecided[1, 1] > 0

@@ -1,0 +1,169 @@
+"""Adders of as few weights as we could train (chapter 73).
+
+arithlib train "tiny-*"     2 to 3 minutes each on one core
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from arithlib.experiments.base import Experiment
+from arithlib.models.addressed import AddressedConfig
+from arithlib.models.tiny import TinyAdder, resize
+from arithlib.streaming import columns, context_logits, contexts, slots
+from arithlib.tasks.operands import OperandTask
+from arithlib.tasks.stress import covering_sums
+from arithlib.training import ScheduledAdamW
+
+OWN = -1  # the slot of the answer token itself
+HARDEST_EVERY = 100  # steps after which the hardest situations are looked for again
+
+
+def situations(slots: tuple[Tensor, Tensor], a: Tensor, b: Tensor) -> Tensor:
+    """(B, N) digits of operands -> (M, S + 1) the tokens that decide each answer token, and that token."""
+    lines = columns(a, b)
+    _, keys, following = contexts(lines, *slots, 0, lines.shape[2] - 1)
+    return torch.cat([keys, following[:, None]], 1)
+
+
+@lru_cache
+def every_situation() -> Tensor:
+    """(24518, S + 1) all that can occur, found in sums of at most four digits."""
+    model = TinyAdder(AddressedConfig(d_model=1, n_heads=1, d_mlp=1))
+    return situations(slots(model, 1), *covering_sums()).unique(dim=0)
+
+
+class _Answering(nn.Module):
+    """`context_logits` as a forward pass, which is what functional_call can call."""
+
+    def __init__(self, model: TinyAdder):
+        super().__init__()
+        self.model, self.slots = model, slots(model, 1)
+
+    def forward(self, keys: Tensor) -> Tensor:
+        return context_logits(self.model, keys[:, OWN], keys, *self.slots)
+
+
+class TinyObjective:
+    """Cross-entropy on situations as random sums bring them about, while the scaffold fades out.
+
+    Makes the model wide when it begins; `TinyExperiment.finish` cuts it. `share` is what is left of the scaffold: all
+    of it during the first tenth of the steps, nothing after half of them, a straight line between. From then on half
+    of each batch comes from the situations with the largest losses.
+    """
+
+    def __init__(self, experiment: "TinyExperiment", model: TinyAdder):
+        e = self.experiment = experiment
+        self.kept, self.share, self.generator = resize(model, e.scaffold), 0.0, torch.Generator()
+        self.answering = _Answering(model)
+        drawn = torch.Generator().manual_seed(e.data_seed)
+        problems = e.task.sample(e.sums, drawn)
+        self.pool, self.every = situations(self.answering.slots, problems.a, problems.b), every_situation()
+        self.hard = None
+
+    def loss(self, model: TinyAdder, step: int) -> Tensor:
+        situations = self.batch(step)
+        return F.cross_entropy(self._logits(situations), situations[:, -1])
+
+    def batch(self, step: int) -> Tensor:
+        """(B, S + 1) what is trained on at this step; sets `share`."""
+        e = self.experiment
+        self.share = min(max((0.5 - step / e.steps) / 0.4, 0.0), 1.0)
+        self.generator.manual_seed((1_000_003 * e.data_seed + step) % 2**32)
+        batch = self.pool[torch.randint(len(self.pool), (e.batch_size,), generator=self.generator)]
+        if self.share == 0:
+            if self.hard is None or step % HARDEST_EVERY == 0:
+                self.hard = self._hardest()
+            batch[::2] = self.hard[torch.randint(len(self.hard), (len(batch[::2]),), generator=self.generator)]
+        return batch
+
+    @torch.no_grad()
+    def _hardest(self):
+        losses = F.cross_entropy(self._logits(self.every), self.every[:, -1], reduction="none")
+        return self.every[losses.topk(2 * self.experiment.batch_size).indices]
+
+    def _logits(self, situations):
+        weights = dict(self.answering.model.named_parameters())
+        if self.share < 1:
+            weights = {
+                name: value * (self.share + (1 - self.share) * self.kept[name]) for name, value in weights.items()
+            }
+        return functional_call(self.answering, {f"model.{n}": w for n, w in weights.items()}, (situations[:, :-1],))
+
+    @torch.no_grad()
+    def evaluate(self, model: TinyAdder) -> dict[str, float]:
+        """On every situation that there is: loss in nats, and in how many the first choice is wrong."""
+        logits = self._logits(self.every)
+        wrong = int((logits.argmax(1) != self.every[:, -1]).sum())
+        return {"loss": float(F.cross_entropy(logits, self.every[:, -1])), "wrong": wrong}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TinyExperiment(Experiment):
+    """A tiny adder, trained inside a wider one (`scaffold`) which fades out.
+
+    sums: random sums whose situations are trained on; every pair of operand lengths is equally likely.
+    """
+
+    task: OperandTask = OperandTask(max_digits=10)
+    model: AddressedConfig
+    scaffold: AddressedConfig = AddressedConfig(d_model=8, n_heads=1, d_mlp=16)
+    batch_size: int = 256
+    sums: int = 50_000
+    data_seed: int = 0
+
+    def build(self):
+        return TinyAdder(self.model, self.model_seed)
+
+    def objective(self, model, device):
+        return TinyObjective(self, model)
+
+    def finish(self, model, run):
+        resize(model, self.model)
+        return {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolishExperiment(TinyExperiment):
+    """The same once more without a scaffold, from where another experiment ended. start: its name."""
+
+    start: str
+
+    def build(self):
+        from arithlib import checkpoints  # it imports the experiments
+
+        model = super().build()
+        model.load_state_dict(checkpoints.read(self.start).model.state_dict())
+        return model
+
+
+# ---- presets -----------------------------------------------------------------------------------------------------
+
+
+def rate(lr, steps):
+    """A rate that is constant until the scaffold is gone, and then falls to zero along a line."""
+    return ScheduledAdamW(
+        lr=lr, steps=steps, warmup_steps=steps // 20, weight_decay=0.0, schedule="trapezoid", decay_steps=steps // 2,
+        clip_norm=None,
+    )  # fmt: skip
+
+
+def presets():
+    """Every experiment of chapter 73, from the widest on."""
+    steps, again = 10_000, 10_000
+    for d_model, d_mlp in ((4, 12), (4, 8)):
+        size = AddressedConfig(d_model=d_model, n_heads=1, d_mlp=d_mlp)
+        for seed in range(5):
+            yield TinyExperiment(
+                name=f"tiny-{d_model}x{d_mlp}-s{seed}", about="a tiny adder (chapter 73)", steps=steps,
+                evaluate_every=steps // 10, model_seed=seed, data_seed=seed, model=size, optimizer=rate(2e-2, steps),
+            )  # fmt: skip
+        yield PolishExperiment(
+            name=f"tiny-{d_model}x{d_mlp}-polished", about="the best tiny adder of its size, trained on (chapter 73)",
+            steps=again, evaluate_every=again // 10, model_seed=2, data_seed=100, model=size, scaffold=size,
+            optimizer=rate(4e-3, again), start=f"tiny-{d_model}x{d_mlp}-s2",
+        )  # fmt: skip

@@ -1,0 +1,123 @@
+"""Tiny adders: one table of vectors for both ends, and a scaffold that leaves nothing behind."""
+
+import dataclasses
+
+import pytest
+import torch
+
+from arithlib import checkpoints, experiments, litter
+from arithlib.certify.addition import reachable
+from arithlib.certify.mutants import answers
+from arithlib.experiments.tiny import TinyExperiment
+from arithlib.models.addressed import AddressedConfig
+from arithlib.models.tiny import TinyAdder, resize
+from arithlib.training import ScheduledAdamW, train
+
+SMALL, WIDE = AddressedConfig(d_model=3, n_heads=1, d_mlp=4), AddressedConfig(d_model=6, n_heads=1, d_mlp=9)
+TEXT = torch.tensor([[3, 2, 1, 11, 6, 5, 4, 13, 9, 7]])
+FAMILY = experiments.match("tiny-*")
+
+
+def experiment(seed=0, steps=20):
+    return TinyExperiment(
+        name=f"tiny-test-{seed}", about="a test", steps=steps, evaluate_every=10, model=SMALL, scaffold=WIDE,
+        batch_size=16, sums=300, model_seed=seed, data_seed=seed,
+        optimizer=ScheduledAdamW(lr=1e-2, steps=steps, warmup_steps=2, clip_norm=None),
+    )  # fmt: skip
+
+
+def test_reading_and_writing_share_one_table_that_counts_once():
+    model = TinyAdder(SMALL)
+    assert model.unembedding.weight is model.embedding.weight
+    d, f = SMALL.d_model, SMALL.d_mlp
+    by_hand = 15 * d + 4 * d + 4 * 2 + 3 * (d * d + d) + d * d + (d * f + f) + (f * d + d) + 15
+    assert sum(parameter.numel() for parameter in model.parameters()) == by_hand
+
+
+def test_its_state_has_both_tables_apart_so_that_safetensors_can_keep_them():
+    state = TinyAdder(SMALL).state_dict()
+    assert state["unembedding.weight"].data_ptr() != state["embedding.weight"].data_ptr()
+    assert torch.equal(state["unembedding.weight"], state["embedding.weight"])
+
+
+def test_two_heads_are_refused():
+    with pytest.raises(ValueError, match="n_heads = 2"):
+        TinyAdder(AddressedConfig(d_model=4, n_heads=2))
+
+
+def test_cutting_off_weights_that_are_zero_changes_no_output():
+    model = TinyAdder(SMALL, seed=1)
+    expected = model(TEXT)
+    kept = resize(model, WIDE)
+    assert not torch.allclose(model(TEXT), expected)
+    with torch.no_grad():
+        for name, value in model.named_parameters():
+            value.mul_(kept[name])
+    torch.testing.assert_close(model(TEXT), expected, rtol=1e-5, atol=1e-5)
+    resize(model, SMALL)
+    torch.testing.assert_close(model(TEXT), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_a_model_is_right_or_wrong_on_every_situation_that_there_is():
+    objective = experiment().objective(TinyAdder(SMALL), torch.device("cpu"))
+    known = {
+        (*context, right) for context, right in zip(reachable().contexts.tolist(), reachable().right, strict=True)
+    }
+    assert len(objective.every) == len(known)
+    slots = torch.stack(objective.answering.slots, 1).tolist()
+    order = [slots.index([number, distance]) for number, distance in ((0, 1), (1, 1), (2, 1), (0, 0), (1, 0))]
+    found = {(*row[order], row[5]) for row in objective.every.numpy()}
+    assert found == known
+
+
+def test_the_scaffold_is_whole_then_fades_and_is_gone_before_the_end():
+    objective = experiment(steps=100).objective(TinyAdder(SMALL), torch.device("cpu"))
+    shares = []
+    for step in (0, 10, 30, 50, 99):
+        objective.batch(step)
+        shares.append(objective.share)
+    assert shares == pytest.approx([1, 1, 0.5, 0, 0])
+
+
+def test_training_ends_with_a_model_of_the_small_size_that_scores_as_it_was_measured():
+    one = experiment()
+    model = one.build()
+    run = train(
+        model, one.objective(model, torch.device("cpu")), one.optimizer, one.steps, evaluate_every=10, progress=False
+    )
+    one.finish(model, run)
+    assert model.config == SMALL
+    assert (answers(model) != reachable().right).sum() == run.history["wrong"][-1]
+
+
+def test_a_litter_trains_each_model_as_if_it_were_alone(monkeypatch, tmp_path):
+    both = {e.name: e for e in (experiment(0), experiment(1))}
+    monkeypatch.setattr(experiments, "get", both.__getitem__)
+    monkeypatch.setattr(checkpoints, "local_folder", lambda: tmp_path)
+    together = litter.make(list(both))
+    for trained, one in zip(together, both.values(), strict=True):
+        model = one.build()
+        run = train(
+            model,
+            one.objective(model, torch.device("cpu")),
+            one.optimizer,
+            one.steps,
+            evaluate_every=10,
+            progress=False,
+        )
+        assert trained.history["loss"] == pytest.approx(run.history["loss"], rel=1e-3)
+        assert checkpoints.read(one.name, tmp_path).model.config == SMALL
+
+
+def test_a_litter_refuses_models_that_grow_differently(monkeypatch):
+    both = {"one": experiment(0), "other": dataclasses.replace(experiment(1), scaffold=SMALL)}
+    monkeypatch.setattr(experiments, "get", both.__getitem__)
+    with pytest.raises(ValueError, match="cannot be trained together"):
+        litter.make(list(both))
+
+
+@pytest.mark.parametrize("one", [e for e in FAMILY if checkpoints.find(e.name)], ids=lambda e: e.name)
+def test_a_shipped_tiny_adder_is_wrong_as_often_as_its_provenance_says(one):
+    trained = checkpoints.read(one.name)
+    assert trained.model.config == one.model and one.task.max_digits <= 10
+    assert (answers(trained.model) != reachable().right).sum() == trained.provenance["final"]["wrong"]

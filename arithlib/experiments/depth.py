@@ -211,14 +211,26 @@ def presets():
 
 
 def _sums():
-    """Up to 4 numbers of two digits, least-significant digit first."""
-    small = dict(
-        task=ManyOperands(2, reverse=True), counts=(1, 2, 3, 4), further=(5, 6, 8), lr=3e-3, width=(64, 4),
-        batch_size=48, ships_weights=False,
-    )  # fmt: skip
+    """Up to 4 numbers of two digits, least-significant digit first.
+
+    Four layers are also trained for twice the steps. These and one layer looped are looked into (chapter 40), so that
+    their weights are kept.
+    """
+    small = dict(task=ManyOperands(2, reverse=True), lr=3e-3, width=(64, 4), batch_size=48)
     for seed in SEEDS:
         for shape in shapes(4):
-            yield preset(AdditionExperiment, "depth-add", "up to 4 numbers (chapter 40)", shape, 3000, seed, **small)
+            yield preset(
+                AdditionExperiment, "depth-add", "up to 4 numbers (chapter 40)", shape, 3000, seed,
+                counts=(1, 2, 3, 4), further=(5, 6, 8), ships_weights=shape == (1, 4), **small,
+            )  # fmt: skip
+        yield preset(
+            AdditionExperiment, "depth-add-long", "the same, twice the steps (chapter 40)", (4, 1), 6000, seed,
+            counts=(1, 2, 3, 4), further=(5, 6, 8), **small,
+        )  # fmt: skip
+        yield preset(
+            AdditionExperiment, "depth-add-gap", "1, 2 and 4 numbers, never 3 (chapter 40)", (1, 4), 3000, seed,
+            counts=(1, 2, 4), further=(3, 5, 6, 8), ships_weights=False, **small,
+        )  # fmt: skip
 
 
 def _hops():

@@ -74,16 +74,16 @@ def test_evaluation_measures_lengths_loops_and_the_probes_of_the_source():
 
 def test_a_tiny_adder_learns_and_is_read_back(tiny, monkeypatch):
     longer = dataclasses.replace(
-        TINY, steps=250, evaluate_every=250, batch_size=64, evaluation_count=64, task=OperandTask(max_digits=1),
-        offsets=Offsets("fixed", value=1), optimizer=ScheduledAdamW(lr=1e-2, steps=250, warmup_steps=10),
+        TINY, steps=500, evaluate_every=500, batch_size=64, evaluation_count=64, task=OperandTask(max_digits=1),
+        offsets=Offsets("fixed", value=1), optimizer=ScheduledAdamW(lr=1e-2, steps=500, warmup_steps=10),
         model=dataclasses.replace(TINY.model, d_model=32, d_mlp=64),
     )  # fmt: skip
     monkeypatch.setitem(experiments.EXPERIMENTS, TINY.name, longer)
     made = checkpoints.make(TINY.name, device="cpu", progress=False)
-    assert made.history["loss"][0] > 2 and made.history["loss"][-1] < 1
+    assert made.history["loss"][0] > 2 and made.history["loss"][-1] < 0.5
     model = checkpoints.read(TINY.name).model
     right = sum(model.add(a, b) == a + b for a in range(10) for b in range(10))
-    assert right >= 50
+    assert right >= 70
 
 
 def test_stopped_and_continued_it_is_the_same_run_bit_for_bit(tiny, tmp_path):

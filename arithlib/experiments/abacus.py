@@ -271,6 +271,7 @@ def _photographed():
             yield preset(
                 f"abacus-ten{label}-s{seed}", f"positions: {positions}, up to 10 digits: 4 minutes", 3000, seed,
                 task=TEN, model=LoopedConfig(positions=positions), snapshot_steps=tuple(range(0, 3001, 250)),
+                ships_weights=False,
             )  # fmt: skip
 
 

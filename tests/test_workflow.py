@@ -74,7 +74,7 @@ def built(tmp_path_factory) -> Path:
     (root / "arithlib" / "sums.py").write_text("total = 0\n")
     (root / "claims.yaml").write_text("[]")
     notebooks = {name: {"threads": 1, "parameters": {}, "checkpoints": []} for name in CHAPTERS}
-    config = {"notebooks": notebooks, "sweep": ["grokking-wd3-*"], "retrained": False}
+    config = {"notebooks": notebooks, "sweep": ["grokking-wd3-*"], "retrained": False, "limit": 600}
     (root / "workflow" / "config.yaml").write_text(yaml.safe_dump(config))
     for name, cells in CHAPTERS.items():
         write_chapter(root, name, cells)

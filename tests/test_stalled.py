@@ -1,0 +1,65 @@
+"""A step that stalls is stopped with all it started, tells where it stood, and is tried once more."""
+
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+
+from arithlib.publishing import stalled
+
+PYTHON = [sys.executable, "-c"]
+
+
+def test_what_ends_in_time_keeps_its_status(capfd):
+    assert stalled.main(["20", *PYTHON, "print('counted')"]) == 0
+    assert stalled.main(["20", *PYTHON, "raise SystemExit(3)"]) == 3
+    assert capfd.readouterr().out == "counted\n"
+
+
+@pytest.fixture
+def forgetful(tmp_path):
+    """A command whose child never ends the first time; its marks lie in the folder."""
+    child = "import time\ndef waits_for_a_lost_message():\n    time.sleep(600)\nwaits_for_a_lost_message()"
+    program = f"""
+import pathlib, subprocess, sys
+seen = pathlib.Path({str(tmp_path / "seen")!r})
+if seen.exists():
+    raise SystemExit(0)
+child = subprocess.Popen([sys.executable, "-c", {child!r}])
+seen.write_text(str(child.pid))
+child.wait()
+"""
+    return [*PYTHON, program], tmp_path / "seen"
+
+
+def test_a_stalled_one_is_stopped_with_its_children_and_tried_again(forgetful, capfd):
+    command, seen = forgetful
+    assert stalled.run(command, limit=4) == 0
+    said = capfd.readouterr().err
+    assert "seemed to stall: once more" in said
+    assert not psutil.pid_exists(int(seen.read_text()))
+    if sys.platform != "win32":
+        assert "waits_for_a_lost_message" in said
+
+
+def test_one_that_stalls_each_time_has_failed(capfd):
+    begin = time.monotonic()
+    assert stalled.run([*PYTHON, "import time; time.sleep(600)"], limit=0.5) == stalled.STALLED
+    assert time.monotonic() - begin < 60
+    assert capfd.readouterr().err.count("seemed to stall") == stalled.TRIES
+
+
+def test_an_interruption_reaches_the_command(monkeypatch, tmp_path):
+    """Ctrl-C goes to the whole terminal: the command cleans up, and this waits until it has."""
+    cleaned, wait = tmp_path / "cleaned", subprocess.Popen.wait
+
+    def interrupted(process, timeout=None):
+        if timeout is not None:
+            raise KeyboardInterrupt
+        return wait(process)
+
+    monkeypatch.setattr(subprocess.Popen, "wait", interrupted)
+    assert stalled.run([*PYTHON, f"open({str(cleaned)!r}, 'w')"], limit=20) == 130
+    assert cleaned.exists()

@@ -19,13 +19,14 @@ from matplotlib.figure import Figure
 
 from arithlib import style
 from arithlib.analysis.petals import Petal
+from arithlib.elements import element
 
 style.use()
 
 P = 113
 PHASES = 8  # curves in a family
 PRESETS = ((4, 4), (4, 32), (32, 4))  # (embedding, attention), those of the source
-MODULE = "../_static/petal-explorer.mjs"  # as seen from a page of the book, notebooks/NN_topic.html
+MODULE = "petal-explorer.mjs"
 
 # What the sliders reach: parameter -> (lowest, highest, step).
 RANGES = {"embedding": (1, 56, 1), "attention": (1, 56, 1), "amplitude": (0, 0.5, 0.01), "a": (0, P - 1, 1)}
@@ -214,8 +215,6 @@ class PageExplorer:
 
     def _repr_html_(self) -> str:
         values = {name: value for name, value in asdict(self.petal).items() if name != "p"}
-        attributes = " ".join(f'{name}="{value}"' for name, value in values.items()) + " family" * self.family
-        return (
-            f"<petal-explorer {attributes}><p>{self} It needs JavaScript; the figure beneath does not.</p>"
-            f'</petal-explorer>\n<script type="module" src="{MODULE}"></script>'
-        )
+        attributes = values | ({"family": ""} if self.family else {})
+        words = f"{self} It needs JavaScript; the figure beneath does not."
+        return element("petal-explorer", attributes, words, MODULE)

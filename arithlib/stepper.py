@@ -1,16 +1,13 @@
 """The hop stepper of chapter 43: the loops of `arithlib.models.constructions.Hopper`, one at a time, in the browser.
 
-The element <hop-stepper>, which book/_static/hop-stepper.mjs draws, needs no kernel. A page of the book loads that
-module from beside it; where a reader runs the notebook by hand, its source comes with the output.
+book/_static/hop-stepper.mjs draws it, as `arithlib.elements` tells.
 """
 
-import html
-import os
 from dataclasses import dataclass
 
 import torch
 
-from arithlib.claims import repo_root
+from arithlib.elements import element
 from arithlib.models.constructions import Hopper
 
 LETTERS = "abcd"
@@ -41,15 +38,8 @@ class HopStepper:
         )
 
     def _repr_html_(self) -> str:
-        if os.environ.get("ARITHLIB_RECORDS"):
-            script = f'<script type="module" src="../_static/{MODULE}"></script>'
-        else:
-            source = (repo_root() / "book" / "_static" / MODULE).read_text(encoding="utf-8")
-            script = f'<script type="module">{source}</script>'
-        return (
-            f'<hop-stepper text="{self.text}" hops="{self.hops}"><p>{html.escape(repr(self))} It needs JavaScript; '
-            f"the figure beneath does not.</p></hop-stepper>\n{script}"
-        )
+        words = f"{self} It needs JavaScript; the figure beneath does not."
+        return element("hop-stepper", {"text": self.text, "hops": self.hops}, words, MODULE)
 
 
 def states(text: str, p: int) -> tuple[list[list[int]], list[list[str]]]:

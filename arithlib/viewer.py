@@ -1,14 +1,11 @@
 """The helix viewer of chapter 50: numbers on a line and a circle, turned by hand, in the browser.
 
-The element <helix-viewer>, which book/_static/helix-viewer.mjs draws, needs no kernel. A page of the book loads that
-module from beside it; where a reader runs the notebook by hand, its source comes with the output.
+book/_static/helix-viewer.mjs draws it, as `arithlib.elements` tells.
 
 Dimensions: N numbers, C columns of `arithlib.analysis.helix.helix_columns`.
 """
 
-import html
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -18,7 +15,7 @@ import torch
 
 from arithlib import style
 from arithlib.analysis.helix import radius_spread
-from arithlib.claims import repo_root
+from arithlib.elements import element
 
 MODULE = "helix-viewer.mjs"
 HEIGHT = 1.3  # from the middle to the ends of the line, in radii of a circle
@@ -80,16 +77,9 @@ class HelixViewer:
         )
 
     def _repr_html_(self) -> str:
-        if os.environ.get("ARITHLIB_RECORDS"):
-            script = f'<script type="module" src="../_static/{MODULE}"></script>'
-        else:
-            source = (repo_root() / "book" / "_static" / MODULE).read_text(encoding="utf-8")
-            script = f'<script type="module">{source}</script>'
-        data = html.escape(json.dumps(self.data, separators=(",", ":")))
-        return (
-            f'<helix-viewer turn="{self.turn}" tilt="{self.tilt}" data="{data}"><p>{html.escape(repr(self))} '
-            f"It needs JavaScript; the figure above does not.</p></helix-viewer>\n{script}"
-        )
+        data = json.dumps(self.data, separators=(",", ":"))
+        words = f"{self} It needs JavaScript; the figure above does not."
+        return element("helix-viewer", {"turn": self.turn, "tilt": self.tilt, "data": data}, words, MODULE)
 
 
 def project(places: np.ndarray, turn: float, tilt: float) -> np.ndarray:

@@ -7,6 +7,8 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import pytest
+
 PHONE, DESK = {"width": 360, "height": 740}, {"width": 1280, "height": 900}
 
 
@@ -24,6 +26,13 @@ def serving(folder: Path):
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/"
         server.shutdown()
+
+
+def in_the_book(shown: object) -> str:
+    """What a page of the book has of the last line of a cell."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ARITHLIB_RECORDS", "anywhere")
+        return shown._repr_html_()
 
 
 def make_site(folder: Path, page: str, body: str, module: Path) -> Path:

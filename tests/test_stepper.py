@@ -4,7 +4,7 @@ import random
 from pathlib import Path
 
 import pytest
-from browsing import PHONE, make_site, serving, with_sliders
+from browsing import PHONE, in_the_book, make_site, serving, with_sliders
 
 from arithlib.publishing.checks import check_site
 from arithlib.stepper import HopStepper, describe, states
@@ -25,23 +25,12 @@ def test_what_no_control_reaches_is_refused(wrong):
         HopStepper(*wrong)
 
 
-def test_by_hand_the_module_comes_with_the_output(monkeypatch):
-    monkeypatch.delenv("ARITHLIB_RECORDS", raising=False)
-    assert MODULE.read_text("utf8") in START._repr_html_()
-    monkeypatch.setenv("ARITHLIB_RECORDS", "anywhere")
-    assert 'src="../_static/hop-stepper.mjs"' in START._repr_html_()
-
-
 # --- in a browser ---
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("site")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("ARITHLIB_RECORDS", "anywhere")
-        body = START._repr_html_()
-    return make_site(folder, "hops.html", body, MODULE)
+    return make_site(tmp_path_factory.mktemp("site"), "hops.html", in_the_book(START), MODULE)
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from browsing import PHONE, make_site, serving, with_sliders
+from browsing import PHONE, in_the_book, make_site, serving, with_sliders
 
 from arithlib.analysis.helix import helix_columns
 from arithlib.publishing.checks import check_site
@@ -46,23 +46,12 @@ def test_numbers_without_coordinates_are_refused():
         HelixViewer({"some": (range(9), NOISE)})
 
 
-def test_by_hand_the_module_comes_with_the_output(monkeypatch):
-    monkeypatch.delenv("ARITHLIB_RECORDS", raising=False)
-    assert MODULE.read_text("utf8") in START._repr_html_()
-    monkeypatch.setenv("ARITHLIB_RECORDS", "anywhere")
-    assert 'src="../_static/helix-viewer.mjs"' in START._repr_html_()
-
-
 # --- in a browser ---
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("site")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("ARITHLIB_RECORDS", "anywhere")
-        body = START._repr_html_()
-    return make_site(folder, "helix.html", body, MODULE)
+    return make_site(tmp_path_factory.mktemp("site"), "helix.html", in_the_book(START), MODULE)
 
 
 @pytest.fixture(scope="module")

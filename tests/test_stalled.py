@@ -1,11 +1,14 @@
 """A step that stalls is stopped with all it started, tells where it stood, and is tried once more."""
 
+import re
 import subprocess
 import sys
 import time
 
+import nbformat
 import psutil
 import pytest
+from nbformat.v4 import new_code_cell, new_notebook
 
 from arithlib.publishing import stalled
 
@@ -42,6 +45,29 @@ def test_a_stalled_one_is_stopped_with_its_children_and_tried_again(forgetful, c
     assert not psutil.pid_exists(int(seen.read_text()))
     if sys.platform != "win32":
         assert "waits_for_a_lost_message" in said
+
+
+def test_the_kernel_of_a_notebook_says_where_it_stood(tmp_path, capfd):
+    mark = tmp_path / "reached"
+    cells = [
+        new_code_cell(f"mark = {str(mark)!r}", metadata={"tags": ["parameters"]}),
+        new_code_cell("import time\ndef waits():\n    open(mark, 'w').close()\n    time.sleep(600)\nwaits()"),
+    ]
+    nbformat.write(new_notebook(cells=cells), tmp_path / "10_waves.ipynb")
+    program = f"""
+from pathlib import Path
+from arithlib.publishing.execute import execute_notebook
+here = Path({str(tmp_path)!r})
+execute_notebook(here / "10_waves.ipynb", here / "executed" / "10_waves.ipynb", here / "records")
+"""
+    process = subprocess.Popen([*PYTHON, program])
+    begin = time.monotonic()
+    while not mark.exists() and time.monotonic() - begin < 120:
+        time.sleep(0.2)
+    stalled.stop(process)
+    assert mark.exists()
+    if sys.platform != "win32":
+        assert re.search(r"line \d in waits", capfd.readouterr().err)
 
 
 def test_one_that_stalls_each_time_has_failed(capfd):

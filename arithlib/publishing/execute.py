@@ -31,6 +31,14 @@ from arithlib.publishing.project import Project, UnknownNotebook
 
 PACKAGES = ("torch", "numpy", "matplotlib", "arithlib")
 
+# A kernel warns of TCP within one machine. It also takes stderr over: what it says when it is stopped for stalling
+# would be lost, had it not the true one.
+KERNEL_CONFIG = """
+import faulthandler, os
+c.IPKernelApp.log_level = 50
+faulthandler.enable(os.dup(2))
+"""
+
 
 class NotebookFailed(RuntimeError):
     """A notebook did not run to its end; the message names the notebook, the cell and the exception."""
@@ -55,7 +63,7 @@ def kernel_environment(records: Path, threads: int, weights: Path | None) -> Ite
     with tempfile.TemporaryDirectory() as profile:
         config = Path(profile, "profile_default", "ipython_kernel_config.py")
         config.parent.mkdir()
-        config.write_text("c.IPKernelApp.log_level = 50\n")  # it warns of TCP within one machine
+        config.write_text(KERNEL_CONFIG)
         settings = {
             "ARITHLIB_RECORDS": str(records),
             **({"ARITHLIB_CHECKPOINTS": str(weights.resolve())} if weights else {}),

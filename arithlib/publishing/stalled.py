@@ -1,8 +1,8 @@
 """Runs a command that may stall, and runs it once more if it does.
 
 A message between a notebook's kernel and the program that runs it can be lost; both then wait for ever (issue 711 of
-papermill tells of it). No notebook computes for as long as the limit, so a command that reaches it is stopped, with
-everything it started. Each of those processes says where it stood before it ends.
+papermill and issue 1554 of ipykernel tell of it). No notebook computes for as long as the limit, so a command that
+reaches it is stopped, with everything it started. Each of those processes says where it stood before it ends.
 """
 
 import argparse

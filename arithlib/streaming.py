@@ -94,14 +94,18 @@ def context_logits(
     model: AddressedTransformer, query: Tensor, keys: Tensor, number: Tensor, distance: Tensor
 ) -> Tensor:
     """(N,) answer tokens and (N, S) keys, in these numbers at these distances -> (N, V), as the model's forward."""
+    return model.unembedding(model.add_neurons(context_mid(model, query, keys, number, distance)))
+
+
+def context_mid(model: AddressedTransformer, query: Tensor, keys: Tensor, number: Tensor, distance: Tensor) -> Tensor:
+    """As `context_logits`, but the residual stream (N, D) between attention and MLP."""
     tokens, absent = keys.clamp(min=0), (keys == ABSENT)[..., None]
     scores = _score_table(model)[query[:, None], number, tokens] + model.bias_at(number, distance)
     scores = scores * model.sharpness((keys != ABSENT).sum(1))[:, None, None]
     pattern = scores.masked_fill(absent, -torch.inf).softmax(1)
     x, _, _, v = _token_tables(model)
     z = torch.einsum("nsh,nshk->nhk", pattern, v[number, tokens])
-    mid = x[ANSWER, query] + model.out(z.flatten(1))
-    return model.unembedding(mid + model.mlp_out(F.relu(model.mlp_in(mid))))
+    return x[ANSWER, query] + model.out(z.flatten(1))
 
 
 def _token_tables(model) -> tuple[Tensor, Tensor, Tensor, Tensor]:

@@ -15,6 +15,7 @@ from arithlib.streaming import (
     any_size,
     columns,
     context_logits,
+    context_mid,
     contexts,
     margins,
     reach_of,
@@ -53,8 +54,12 @@ def test_gathered_keys_give_the_logits_of_the_forward(far):
     model, problems = made(far), sums()
     query, keys, following, *where = everything(model, problems)
     answer = problems.answer_mask[:, 1:]
-    forward = model(problems.tokens[:, :-1])[answer]
+    forward, inside = model(problems.tokens[:, :-1], return_activations=True)
+    forward = forward[answer]
     assert torch.equal(following, problems.tokens[:, 1:][answer])
+    mid = context_mid(model, query, keys, *where)
+    torch.testing.assert_close(mid, inside["resid_mid"][answer])
+    torch.testing.assert_close(model.add_neurons(mid), inside["resid_post"][answer])
     torch.testing.assert_close(context_logits(model, query, keys, *where), forward)
     stream = Stream(model, problems.a.shape[1] + 3)
     streamed = np.stack([stream.logits(int(q), k.numpy()) for q, k in zip(query, keys, strict=True)])

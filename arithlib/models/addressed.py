@@ -109,11 +109,15 @@ class AddressedTransformer(nn.Module):
         bias = self.bias(tokens) * factor[:, None]
         z, pattern = attend(q * factor[:, None, None], k, v, "eager" if return_activations else self.kernel, bias)
         mid = x + self.out(z.flatten(2))
-        post = mid + self.mlp_out(F.relu(self.mlp_in(mid)))
+        post = self.add_neurons(mid)
         logits = self.unembedding(post)
         if not return_activations:
             return logits
         return logits, {"resid_pre": x, "resid_mid": mid, "resid_post": post, "pattern": pattern}
+
+    def add_neurons(self, mid: Tensor) -> Tensor:
+        """(..., D) residual stream between attention and MLP -> (..., D) the same with what the MLP adds."""
+        return mid + self.mlp_out(F.relu(self.mlp_in(mid)))
 
     def sharpness(self, visible: Tensor) -> Tensor:
         """What the scores of a token that sees so many keys are multiplied by: 1, or their logarithm ("scaled")."""

@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import nbformat
-import yaml
 from nbformat import NotebookNode
 
+from arithlib.claims import read_rows
 from arithlib.publishing.cells import code_of
 
 PACKAGE = "arithlib"
@@ -124,8 +124,7 @@ def checkpoint_files(root: Path, patterns: Iterable[str]) -> list[Path]:
 
 def claims_of(root: Path, name: str, notebook: NotebookNode) -> list[dict]:
     """Rows of claims.yaml that the notebook tests, or that its code mentions by id."""
-    with (root / "claims.yaml").open(encoding="utf-8") as file:
-        rows = yaml.load(file, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    rows = read_rows(root / "claims.yaml")
     code = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "code")
     return [row for row in rows if row.get("chapter") == name or row["id"] in code]
 

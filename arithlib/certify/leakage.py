@@ -95,12 +95,6 @@ class Bound:
         own_place = F.one_hot(right, V).bool()
         return tuple(values.masked_fill(own_place, torch.inf).amin(1) for values in (alone, lead))
 
-    @torch.no_grad()
-    def known(self, seen: Tensor, slots, strongest: Tensor) -> tuple[Tensor, Tensor]:
-        """(C, V) logits with the known tokens alone, and (C, H) the share that unknown ones can have at most."""
-        z, share = self._mean(seen, slots, strongest)
-        return self._after(seen[:, OWN], F.linear(z.flatten(1), self.weights["out.weight"]))[1], share
-
     def _mean(self, seen, slots, strongest):
         """(C, H, K) what the heads read of the known tokens, and the share of the unknown."""
         number, distance = torch.tensor(slots).unbind(1)

@@ -1,7 +1,7 @@
 """How far a float32 program can be from an adder without a window, whatever the length of the sum (chapter 71).
 
-A token of the unwindowed adder reads a mean over all tokens. Means stay within the range of what they average, however
-many that are, and so does what rounding does to them. Three things could grow with the length, and none does:
+A token of the unwindowed adder reads a mean over all tokens. Means stay within the range of what they average,
+however many that are, and so does what rounding does to them. Three things could grow with the length, and none does:
 
 - *The number of summands.* Weights fall by a factor e^-slope a step. Relative to the largest they are soon below
   e^-105, where float32 has no numbers left: they come out as 0, and adding zeros rounds nothing.

@@ -21,7 +21,9 @@ STATEMENT = (
     "For all integers a, b >= 0 of any length, greedy decoding of the model from the text a+b= (digits least "
     "significant first) writes the digits of their sum and then the end token."
 )
-ARITHMETIC = "Sums, differences, products and quotients are those of float32 (IEEE 754, rounded to nearest), in any order, "
+ARITHMETIC = (
+    "Sums, differences, products and quotients are those of float32 (IEEE 754, rounded to nearest), in any order, "
+)
 HYPOTHESES = [
     "The model is what arithlib.models.addressed describes, with these weights, window 1, the rest masked.",
     ARITHMETIC + "fused or not; a masked key has weight 0.",
@@ -138,8 +140,8 @@ def summary(certificate: dict) -> str:
     """What it rests on, in one line."""
     cases = f" in {certificate['cases']['count']:,} cases" if "cases" in certificate else ""
     return (
-        f"{certificate['contexts']['count']:,} contexts{cases}, smallest margin {certificate['margin']}, in float32 at "
-        f"least {certificate['margin_float32']}"
+        f"{certificate['contexts']['count']:,} contexts{cases}, margin at least {certificate['margin']}, "
+        f"in float32 {certificate['margin_float32']}"
     )
 
 

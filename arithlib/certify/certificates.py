@@ -32,7 +32,8 @@ HYPOTHESES = [
 ]
 UNWINDOWED_HYPOTHESES = [
     "The model is what arithlib.models.addressed describes, with these weights, window 1, far keys that decay: every "
-    "token attends to itself and all before it. Addresses are exact integers, rounded once when they become float32.",
+    "token attends to itself and all before it, and those after it have weight 0. Addresses are exact integers, "
+    "rounded once when they become float32.",
     ARITHMETIC + "fused or not.",
     "The softmax subtracts the largest score. The exponential of every score, as it is before the division, is then "
     "relatively off by at most exp_error, in however many factors it is computed; but it may come out as 0 below "

@@ -226,12 +226,12 @@ class Fading:
         steady, unsure = pre >= reach, np.abs(pre) < reach
         logits = mid + np.maximum(pre, 0) @ w["mlp_out.weight"].T + w["mlp_out.bias"]
         logits = logits @ w["unembedding.weight"].T + w["unembedding.bias"]
-        least = np.full(C, np.inf)
+        readable, least = self.sorts.swapaxes(0, 1).reshape(-1, self.D), np.full(C, np.inf)
         for rival in range(len(ALPHABET)):
             toward = self.toward[right, rival]
             read = toward @ w["mlp_out.weight"]
             gradient = toward + (read * steady) @ w["mlp_in.weight"]
-            worst = (gradient @ self.sorts.reshape(-1, self.D).T).reshape(C, -1, self.H).min(1)
+            worst = (gradient @ readable.T).reshape(C, self.H, -1).min(2)
             change = share * np.minimum(worst - np.einsum("cd,chd->ch", gradient, known), 0)
             lead = logits[np.arange(C), right] - logits[:, rival] + change.sum(1)
             lead += (np.minimum(read * rise, read * fall) * unsure).sum(1)

@@ -80,7 +80,8 @@ class Proof:
 def prove(model: AddressedTransformer, least: float = 1e-6, most_columns: int = 5) -> Proof:
     """Split until the right token leads by more than `least` in every case, at every length.
 
-    least: more than float64 can be off here; of a certificate, more than float32 can. most_columns: known ones, behind and ahead, at which to give up.
+    least: more than float64 can be off here; of a certificate, more than float32 can. most_columns: known ones,
+        behind and ahead, at which to give up.
     Raises ValueError for a model that `Bound` knows nothing about.
     """
     bound, near, proof = Bound(model), Neighbours(), Proof()

@@ -155,7 +155,7 @@ def _add(options) -> int:
     if certificate := certificates.covering(options.name):
         print(
             f"Covered by {options.name}.certificate.json: right for all integers from 0 on, whatever their length "
-            f"({certificate['contexts']['count']:,} contexts, smallest margin {certificate['margin']}).",
+            f"({certificates.summary(certificate)}).",
             file=sys.stderr,
         )
     return 0
@@ -176,10 +176,7 @@ def _certify(options) -> int:
     for experiment in experiments.match(options.pattern):
         path = certificates.write(experiment.name)
         certificate = certificates.covering(experiment.name)
-        print(
-            f"{path.name}: right in all {certificate['contexts']['count']:,} contexts, smallest margin "
-            f"{certificate['margin']}, in float32 at least {certificate['margin_float32']}"
-        )
+        print(f"{path.name}: right in all sums ({certificates.summary(certificate)})")
     return 0
 
 

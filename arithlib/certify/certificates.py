@@ -1,4 +1,4 @@
-"""Certificates: what was proven of which weights, as a file beside them that others can check (chapter 72).
+"""Certificates: what was proven of which weights, as a file beside them that others can check (chapters 71, 72).
 
 NAME.certificate.json lies beside NAME.safetensors. `python -m arithlib certify NAME` makes it, and
 `python arithlib/certify/checker.py NAME.safetensors NAME.certificate.json` checks it without this package.
@@ -12,6 +12,8 @@ from pathlib import Path
 from arithlib import checkpoints
 from arithlib.certify.addition import ProofError, examine, reachable, text
 from arithlib.certify.balls import FUNCTION_ERROR
+from arithlib.certify.rounding import SLOPE_ERROR, ZERO_BELOW, rounding
+from arithlib.certify.splitting import prove
 from arithlib.files import write_atomic
 from arithlib.tokenizer import ALPHABET
 
@@ -19,13 +21,27 @@ STATEMENT = (
     "For all integers a, b >= 0 of any length, greedy decoding of the model from the text a+b= (digits least "
     "significant first) writes the digits of their sum and then the end token."
 )
+ARITHMETIC = (
+    "Sums, differences, products and quotients are those of float32 (IEEE 754, rounded to nearest), in any order, "
+)
 HYPOTHESES = [
     "The model is what arithlib.models.addressed describes, with these weights, window 1, the rest masked.",
-    "Sums, differences, products and quotients are those of float32 (IEEE 754, rounded to nearest), in any order, "
-    "fused or not; a masked key has weight 0.",
+    ARITHMETIC + "fused or not; a masked key has weight 0.",
     "The exponential of every score, as a softmax has it before the division, is relatively off by at most "
     "exp_error, in however many factors it is computed.",
 ]
+UNWINDOWED_HYPOTHESES = [
+    "The model is what arithlib.models.addressed describes, with these weights, window 1, far keys that decay: every "
+    "token attends to itself and all before it, and those after it have weight 0. Addresses are exact integers, "
+    "rounded once when they become float32.",
+    ARITHMETIC + "fused or not.",
+    "The softmax subtracts the largest score. The exponential of every score, as it is before the division, is then "
+    "relatively off by at most exp_error, in however many factors it is computed; but it may come out as 0 below "
+    "2^-126, and does below e^zero_below, where float32 has no numbers left.",
+    "The exponentials of log_slope are relatively off by at most slope_error.",
+]
+# A margin this much above what rounding can do makes few cases, and leaves room for how a checker bounds rounding.
+BEYOND_ROUNDING = 1.5
 
 
 def path_of(name: str, folder: Path) -> Path:
@@ -36,10 +52,22 @@ def path_of(name: str, folder: Path) -> Path:
 def certify(name: str) -> dict:
     """Prove that a checkpoint adds, and return its certificate.
 
-    Raises ProofError naming a sum on which that is not proven, ValueError for a model that is no windowed adder.
+    Raises ProofError naming a sum, or a bound, on which that is not proven, ValueError for a model that is no adder
+    with a window of one column, or far keys that decay.
     """
-    trained = checkpoints.read(name)
-    met, found = reachable(), examine(trained.model)
+    trained, met = checkpoints.read(name), reachable()
+    lines = [text(context) + ALPHABET[token] for context, token in zip(met.contexts, met.right, strict=True)]
+    proof = _unwindowed if trained.model.config.far == "decay" else _windowed
+    return {
+        "checkpoint": name,
+        "sha256": trained.provenance["sha256"],
+        "statement": STATEMENT,
+        **proof(name, trained.model, {"count": len(lines), "sha256": _sha256(lines)}),
+    }
+
+
+def _windowed(name, model, contexts):
+    met, found = reachable(), examine(model)
     if len(found.open):
         worst = int(found.open[0])
         a, b = met.witness(worst)
@@ -47,21 +75,50 @@ def certify(name: str) -> dict:
             f"{name} is not proven right in {len(found.open)} of {len(met.contexts)} contexts; the worst is "
             f"{text(met.contexts[worst])!r}, met in {a} + {b}, where the right token leads by {found.lead[worst]:.3g}"
         )
-    lines = [text(context) + ALPHABET[token] for context, token in zip(met.contexts, met.right, strict=True)]
     worst = int(found.lead.argmin())
     # Another enclosure of the same roundings, such as the checker's, may be wider: a quarter more is granted to it.
     assured = found.assured - (found.lead - found.assured) / 4
     return {
-        "checkpoint": name,
-        "sha256": trained.provenance["sha256"],
-        "statement": STATEMENT,
         "hypotheses": HYPOTHESES,
         "exp_error": FUNCTION_ERROR,
-        "contexts": {"count": len(lines), "sha256": hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()},
+        "contexts": contexts,
         "margin": _below(found.lead[worst]),
         "margin_at": text(met.contexts[worst]),
         "margin_float32": _below(assured.min()),
     }
+
+
+def _unwindowed(name, model, contexts):
+    """By cases: contexts, told apart by further columns until what is unknown can take no lead below `margin`."""
+    off = rounding(model)
+    granted = math.ceil(100 * 1.25 * off.lead) / 100
+    margin = math.ceil(2 * (granted + BEYOND_ROUNDING)) / 2
+    proof = prove(model, least=margin)
+    if not proof.complete:
+        raise ProofError(
+            f"{name} is not proven: without a window, a lead of {margin} logits is not assured in every case (the "
+            f"least is {proof.lead:.3g}), and rounding can cost {off.lead:.3g}"
+        )
+    return {
+        "hypotheses": UNWINDOWED_HYPOTHESES,
+        "exp_error": FUNCTION_ERROR,
+        "slope_error": SLOPE_ERROR,
+        "zero_below": ZERO_BELOW,
+        "contexts": contexts,
+        "cases": {
+            "count": sum(proof.cases.values()) - len(proof.split),
+            "split": len(proof.split),
+            "sha256": _sha256(proof.split),
+        },
+        "keys": off.keys,
+        "margin": margin,
+        "rounding": granted,
+        "margin_float32": _below(margin - granted),
+    }
+
+
+def _sha256(lines) -> str:
+    return hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()
 
 
 def write(name: str) -> Path:
@@ -78,6 +135,15 @@ def covering(name: str) -> dict | None:
         return None
     certificate = json.loads(path_of(name, folder).read_text())
     return certificate if certificate["sha256"] == checkpoints.read(name, folder).provenance["sha256"] else None
+
+
+def summary(certificate: dict) -> str:
+    """What it rests on, in one line."""
+    cases = f" in {certificate['cases']['count']:,} cases" if "cases" in certificate else ""
+    return (
+        f"{certificate['contexts']['count']:,} contexts{cases}, margin at least {certificate['margin']}, "
+        f"in float32 {certificate['margin_float32']}"
+    )
 
 
 def _below(margin: float) -> float:

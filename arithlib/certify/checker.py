@@ -1,12 +1,13 @@
-"""Check a certificate that a network adds every pair of non-negative integers, of every length (chapter 72). ::
+"""Check a certificate that a network adds every pair of non-negative integers, of every length (chapters 71, 72). ::
 
     python checker.py adder-windowed-s0.safetensors adder-windowed-s0.certificate.json
 
 This file stands alone. It needs Python and numpy, shares no line with what made the certificate, and reads the
-weights itself. It checks every number that a certificate states: checksum, contexts, margins. The sentences beside
-them are for people; that window is 1 and all else masked stands there, not in the weights. It trusts that float64
-arithmetic in numpy rounds as IEEE 754 says, and that numpy's exp is off by no more than 2^-50, relatively. The
-chapter shows why what is checked here implies the statement.
+weights itself. It checks every number that a certificate states: checksum, contexts, cases, margins. The sentences
+beside them are for people; that window is 1, and all else masked where the weights know no slope, stands there, not
+in the weights. It trusts that float64 arithmetic in numpy rounds as IEEE 754 says, and that numpy's exp is off by no
+more than 2^-50, relatively. The chapters show why what is checked here implies the statement: chapter 72 with a
+window, chapter 71 without one.
 """
 
 import hashlib
@@ -24,10 +25,12 @@ LAYOUT = sorted(
     ["embedding.weight", "near", "numbers.weight", "out.weight"]
     + [f"{layer}.{part}" for layer in LAYERS for part in ("bias", "weight")]
 )
-EXP_ERROR = 2.0**-16  # granted to the program's exponentials
+EXP_ERROR, SLOPE_ERROR = 2.0**-16, 2.0**-20  # granted to the program's exponentials: of scores, of slopes
+ZERO_BELOW = -105.0  # the exponential of less is 0 in float32
 EXACT = (2.0**-50, 2.0**-49)  # roundoff and error of exp: of float64 here, so that exact results are enclosed
 FLOAT32 = (2.0**-24 * 1.001, EXP_ERROR)  # of the program, so that whatever it computes is enclosed
 TINY = 1e-34  # more than underflow can cost in a sum of a thousand float32 numbers, flushed to zero or not
+NO_WEIGHTS = "these are no weights of this model"
 
 
 class Rejected(Exception):
@@ -52,8 +55,12 @@ def read(path):
             values = np.frombuffer(content[start + first : start + last], "<f4").astype(np.float64)
             demand(np.isfinite(values).all(), f"{name} is not finite")
             tensors[name.removeprefix("model/")] = values.reshape(about["shape"])
-    demand(sorted(tensors) == LAYOUT and tensors["near"].shape[1:] == (4, 2), "these are no weights of this model")
+    demand(sorted({*tensors} - {"log_slope"}) == LAYOUT and tensors["near"].shape[1:] == (4, 2), NO_WEIGHTS)
     return tensors, hashlib.sha256(content).hexdigest()
+
+
+def sha256_of(lines):
+    return hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()
 
 
 def contexts():
@@ -144,17 +151,9 @@ def leads(w, seen, right, unit, exp_error):
     return low[np.arange(C), right] - rivals.max(1)
 
 
-def check(weights_path, certificate_path):
-    """None if the certificate holds; otherwise `Rejected` says what does not."""
-    with open(certificate_path, encoding="utf-8") as file:
-        certificate = json.load(file)
-    weights, sha256 = read(weights_path)
-    demand(certificate["sha256"] == sha256, "the certificate is about other weights")
-    demand(certificate["exp_error"] == EXP_ERROR, "the certificate grants another error to exp")
-    found = sorted(contexts().items())
-    digest = hashlib.sha256("\n".join(context + token for context, token in found).encode()).hexdigest()
-    stated = certificate["contexts"]
-    demand(stated["count"] == len(found) and stated["sha256"] == digest, "these are not the contexts that occur")
+def check_windowed(weights, certificate, found):
+    """What a certificate with a window states besides its contexts."""
+    found = sorted(found.items())
     seen = np.array([[ALPHABET.find(token) for token in context] for context, _ in found])
     right = np.array([ALPHABET.index(token) for _, token in found])
     exact, float32 = (leads(weights, seen, right, *arithmetic) for arithmetic in (EXACT, FLOAT32))
@@ -163,6 +162,198 @@ def check(weights_path, certificate_path):
         demand(0 < certificate[name] <= lead[worst], f"{name} is {lead[worst]:.6g} at {found[worst]}, not as stated")
     worst = found[int(exact.argmin())][0]
     demand(certificate["margin_at"] == worst, f"the smallest margin is at {worst}, not where the certificate says")
+
+
+# ---- without a window --------------------------------------------------------------------------------------------
+
+READ = {0: DIGITS, 1: DIGITS + "+", 2: DIGITS + "="}  # what a token can read, by number
+SORTS = np.array([(number, ALPHABET.index(token)) for number, tokens in READ.items() for token in tokens]).T
+ASKING = [ALPHABET.index(token) for token in READ[2]]  # these are the last of SORTS, in the same order
+RIGHT = [ALPHABET.index(token) for token in DIGITS + "$"]
+TOKEN = np.full(128, -1)
+TOKEN[[ord(character) for character in ALPHABET]] = range(len(ALPHABET))
+A_PASS, MOST_COLUMNS = 2000, 6  # cases at once; columns known, at which to give up
+
+
+class Fading:
+    """An adder whose tokens read all others; each step of distance costs a slope of score.
+
+    Q tokens that ask, T = 32 sorts of token that can be read, H heads, D, F, V as the sizes of the weights.
+    """
+
+    def __init__(self, w):
+        (self.H, _, _), self.D, self.w = w["near"].shape, w["embedding.weight"].shape[1], w
+        self.slope = np.exp(w["log_slope"])
+        self.x = w["embedding.weight"] + w["numbers.weight"][:3, None]
+        q, k, v = self.split(self.x @ w["qkv.weight"].T + w["qkv.bias"])
+        self.score = np.einsum("qhk,nvhk->qnvh", q[2], k) * (self.D // self.H) ** -0.5
+        heads = w["out.weight"].reshape(self.D, self.H, -1)
+        self.out = np.einsum("dhk,nvhk->nvhd", heads, v)  # what a head adds, for each token read
+        self.sorts = self.out[*SORTS]  # (T, H, D)
+        self.toward = w["unembedding.weight"][:, None] - w["unembedding.weight"]  # (V, V, D) right less rival
+
+    def split(self, part):
+        return np.moveaxis(part.reshape(3, -1, 3, self.H, self.D // self.H), 2, 0)
+
+    def leads(self, behind, ahead, right):
+        """(C, K, 3) columns and (C, M, 2) pairs of tokens or -1 -> the least lead, whatever else there is, for each.
+
+        Also (C,) what the unknown behind can weigh, and ahead. Neurons that the unknown cannot switch are linear, so
+        that it does worst as one token; of the others each is counted at its worst.
+        """
+        w, (C, K, _), M, own = self.w, behind.shape, ahead.shape[1], behind[:, 0, 2]
+        places = [(n, 1 + i) for i in range(K) for n in range(3)] + [(n, -i) for i in range(M) for n in range(2)]
+        number, distance = np.array(places).T
+        seen = np.concatenate([behind.reshape(C, -1), ahead.reshape(C, -1)], 1)
+        steps = np.maximum(distance - 1, -distance).clip(0)[:, None]
+        bias = np.where(steps, -steps * self.slope, w["near"][:, number, distance.clip(0, 1)].T)
+        weight = np.exp(self.score[own[:, None], number, seen] + bias) * (seen >= 0)[..., None]
+        total = weight.sum(1)
+        strongest = [np.exp(self.score[:, n, TOKEN[[*map(ord, READ[n])]]].max(1))[own] for n in range(3)]
+        digits = np.exp(self.score[:, :2, :10].max(2))[own]  # signs stand behind
+        series = [np.exp(-self.slope * known) / (1 - np.exp(-self.slope)) for known in (K, M)]
+        back = (behind[:, -1, 2] != ALPHABET.index("="))[:, None] * sum(strongest) * series[0]
+        on = sum((ahead[:, -1, n] >= 0)[:, None] * digits[:, n] for n in (0, 1)) * series[1]
+        share = (back + on) / (total + back + on)
+
+        known = np.einsum("csh,cshd->chd", weight / total[:, None], self.out[number, seen])
+        mid = self.x[2, own] + known.sum(1)
+        pre = mid @ w["mlp_in.weight"].T + w["mlp_in.bias"]
+        entering, there = self.sorts @ w["mlp_in.weight"].T, known @ w["mlp_in.weight"].T
+        farthest = np.maximum(entering.max(0) - there, there - entering.min(0))
+        reach = np.einsum("ch,chf->cf", share, farthest)
+        rise, fall = (np.maximum(pre + by, 0) - np.maximum(pre, 0) for by in (reach, -reach))
+        steady, unsure = pre >= reach, np.abs(pre) < reach
+        logits = mid + np.maximum(pre, 0) @ w["mlp_out.weight"].T + w["mlp_out.bias"]
+        logits = logits @ w["unembedding.weight"].T + w["unembedding.bias"]
+        readable, least = self.sorts.swapaxes(0, 1).reshape(-1, self.D), np.full(C, np.inf)
+        for rival in range(len(ALPHABET)):
+            toward = self.toward[right, rival]
+            read = toward @ w["mlp_out.weight"]
+            gradient = toward + (read * steady) @ w["mlp_in.weight"]
+            worst = (gradient @ readable.T).reshape(C, self.H, -1).min(2)
+            change = share * np.minimum(worst - np.einsum("cd,chd->ch", gradient, known), 0)
+            lead = logits[np.arange(C), right] - logits[:, rival] + change.sum(1)
+            lead += (np.minimum(read * rise, read * fall) * unsure).sum(1)
+            least = np.where(right == rival, least, np.minimum(least, lead))
+        return least, back.max(1), on.max(1)
+
+    def astray(self, unit, exp_error, slope_error):
+        """How far the lead of one token over another can be from its exact value, in any text, and of how many keys.
+
+        A mean of any number of values stays among them; shifted weights move it by half the range of the values at
+        most, for each unit of shift in the exponent. So all sizes here are those of single tokens.
+        """
+        w, H, D, K = self.w, self.H, self.D, self.D // self.H
+        x = widen(self.x, self.x, 1, np.abs(self.x), unit)
+        qkv = linear([part.reshape(-1, D) for part in x], w["qkv.weight"], unit, [w["qkv.bias"]] * 2)
+        q, k, v = zip(*map(self.split, qkv), strict=True)
+        k, v = ([part[*SORTS] for part in pair] for pair in (k, v))
+        products = times([part[2, ASKING][:, None] for part in q], k)
+        near = w["near"][:, :3].reshape(H, -1)
+        size = largest(products).sum(-1) * K**-0.5 + np.abs(near).max(1)
+        low, high = widen(*(part.sum(-1) * K**-0.5 for part in products), K + 6, size, unit)
+        exact = self.score[ASKING][:, *SORTS]
+        own = exact[range(len(ASKING)), range(-len(ASKING), 0)] + near[:, 5]
+        spread = exact.max(1) - exact.min(1) + np.maximum(near.max(1), 0) - np.minimum(near.min(1), 0)
+        shift = np.maximum(high - exact, exact - low).max(1) + 1.01 * (unit * spread + exp_error)
+        share = slope_error + 1.01 * (K + 10) * unit  # of slope times steps: this much more for each far token
+        keys = 5 * (1 + int(((1 - ZERO_BELOW + spread) / self.slope / (1 - share)).max()))
+        first, ratio = np.arange(1, 40)[:, None, None], np.exp(-self.slope * (1 - share))
+        rest = 5 * np.exp(exact.max(1) - own + 2 * shift) * ratio**first
+        rest *= first / (1 - ratio) + ratio / (1 - ratio) ** 2
+        shift = shift + 2 * share * (self.slope * (first - 1 + rest)).min(0)
+
+        def moved(reads):
+            values = self.sorts @ reads.T
+            return shift @ (values.max(0) - values.min(0)) / 2
+
+        heads = np.abs(w["out.weight"]).reshape(D, H, K)
+        size = np.einsum("dhk,thk->thd", heads, largest(v)).max(0).sum(0) + np.abs(self.x[2, ASKING])
+        off = np.einsum("dhk,hk->d", heads, (v[1] - v[0]).max(0)) / 2 + unit * size
+        off = 1.001 * (off + (keys * (H + 1) + D + K + 6) * unit * size) + TINY
+        size = size + off + moved(np.eye(D))
+        enter, leave, read = (np.abs(w[f"{name}.weight"]) for name in ("mlp_in", "mlp_out", "unembedding"))
+        pre_off = moved(w["mlp_in.weight"]) + off @ enter.T
+        pre_off += 1.001 * (D + 2) * unit * (size @ enter.T + np.abs(w["mlp_in.bias"]))
+        pre = (self.x[2, ASKING] @ w["mlp_in.weight"].T) + w["mlp_in.bias"]
+        pre = np.maximum(pre + (self.sorts @ w["mlp_in.weight"].T).max(0).sum(0) + pre_off, 0)
+        size = size + pre @ leave.T + np.abs(w["mlp_out.bias"])
+        off = off + 1.001 * (leave.shape[1] + 2) * unit * size
+        last = 1.01 * (D + 2) * unit * (size @ read.T + np.abs(w["unembedding.bias"]))
+        toward = self.toward[RIGHT].reshape(-1, D)
+        pairs = pre_off @ np.abs(toward @ w["mlp_out.weight"]).T + moved(toward) + off @ np.abs(toward).T
+        return (pairs + (last[:, RIGHT, None] + last[:, None]).reshape(len(ASKING), -1)).max(), keys
+
+
+def tokens_of(texts, width):
+    return TOKEN[np.frombuffer("".join(texts).encode(), np.uint8)].reshape(len(texts), -1, width)
+
+
+def settle(fading, found, margin):
+    """Split cases until each leads by more than `margin` -> how many there are, and the texts of those split.
+
+    A case: known columns from the token's own backwards, the pairs of digits ahead, what to write. Where it is open,
+    it is split by all that can stand next, on the side where the unknown can weigh more.
+    """
+    before, after = {}, {}
+    for context, right in found.items():
+        if right != "$":
+            before.setdefault(context[3:] + right, set()).add(context[:3])
+        if context[2] != "=":
+            after.setdefault(context[:2], set()).add(context[3:])
+    split, settled = [], 0
+    levels = {(1, 1): [(context[:3], context[3:], right) for context, right in found.items()]}
+    while levels:
+        known = min(levels, key=sum)
+        cases, more_behind, more_ahead = levels.pop(known), [], []
+        demand(sum(known) <= MOST_COLUMNS, f"{len(cases)} cases are open after {MOST_COLUMNS} columns")
+        for some in (cases[first : first + A_PASS] for first in range(0, len(cases), A_PASS)):
+            behind, ahead, right = zip(*some, strict=True)
+            found_out = fading.leads(tokens_of(behind, 3), tokens_of(ahead, 2), tokens_of(right, 1)[:, 0, 0])
+            settled += int((found_out[0] > margin).sum())
+            for place in np.flatnonzero(~(found_out[0] > margin)):
+                lead, back, on = (values[place] for values in found_out)
+                columns, pairs, token = some[place]
+                split.append(f"{columns}/{pairs}{token}")
+                demand(back + on > 0, f"the lead is {lead:.6g} at {split[-1]}, and nothing else is there")
+                if back >= on:
+                    more_behind += [(columns + column, pairs, token) for column in before[columns[-3:]]]
+                else:
+                    more_ahead += [(columns, pairs + pair, token) for pair in after[pairs[-2:]]]
+        for wider, cases in (((known[0] + 1, known[1]), more_behind), ((known[0], known[1] + 1), more_ahead)):
+            if cases:
+                levels.setdefault(wider, []).extend(cases)
+    return settled, split
+
+
+def check_fading(weights, certificate, found):
+    """What a certificate without a window states besides its contexts."""
+    demand(certificate["slope_error"] == SLOPE_ERROR, "the certificate grants another error to slopes")
+    demand(certificate["zero_below"] == ZERO_BELOW, "the certificate has float32 end elsewhere")
+    fading, margin = Fading(weights), certificate["margin"]
+    (here, _), (rounding, keys) = fading.astray(*EXACT, EXACT[1]), fading.astray(*FLOAT32, SLOPE_ERROR)
+    demand(rounding <= certificate["rounding"], f"rounding is {rounding:.6g}, not as stated")
+    demand(keys <= certificate["keys"], f"{keys} keys have weight, not as stated")
+    left = margin - certificate["rounding"] - 16 * here  # what is computed here may be off, too
+    demand(0 < certificate["margin_float32"] <= left, f"margin_float32 is {left:.6g}, not as stated")
+    settled, split = settle(fading, found, margin)
+    stated = {"count": settled, "split": len(split), "sha256": sha256_of(split)}
+    demand(certificate["cases"] == stated, "these are not the cases that have to be told apart")
+
+
+def check(weights_path, certificate_path):
+    """None if the certificate holds; otherwise `Rejected` says what does not."""
+    with open(certificate_path, encoding="utf-8") as file:
+        certificate = json.load(file)
+    weights, sha256 = read(weights_path)
+    demand(("cases" in certificate) == ("log_slope" in weights), NO_WEIGHTS)
+    demand(certificate["sha256"] == sha256, "the certificate is about other weights")
+    demand(certificate["exp_error"] == EXP_ERROR, "the certificate grants another error to exp")
+    found, stated = contexts(), certificate["contexts"]
+    digest = sha256_of(context + token for context, token in found.items())
+    demand(stated == {"count": len(found), "sha256": digest}, "these are not the contexts that occur")
+    (check_fading if "log_slope" in weights else check_windowed)(weights, certificate, found)
 
 
 if __name__ == "__main__":

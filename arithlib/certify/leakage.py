@@ -34,6 +34,12 @@ def assured_lead(model: AddressedTransformer) -> tuple[np.ndarray, np.ndarray]:
     return alone.numpy(), lead.numpy()
 
 
+def require_fading(model: AddressedTransformer) -> None:
+    """Raises ValueError for a model that the bounds without a window do not speak of."""
+    if model.config.far != "decay" or model.config.window != 1:
+        raise ValueError("this bound is about window = 1 and far tokens that lose a slope of score with each step")
+
+
 class Bound:
     """What one model makes of the tokens that are known, and how much unknown ones further away can change.
 
@@ -42,10 +48,7 @@ class Bound:
 
     @torch.no_grad()
     def __init__(self, model: AddressedTransformer):
-        if model.config.far != "decay" or model.config.window != 1:
-            raise ValueError(
-                "this bound is about window = 1 and far tokens that lose a slope of score with each step"
-            )
+        require_fading(model)
         self.weights = weights = {name: value.double() for name, value in model.state_dict().items()}
         self.x = weights["embedding.weight"] + weights["numbers.weight"][:3, None]
         qkv = F.linear(self.x, weights["qkv.weight"], weights["qkv.bias"])
@@ -91,12 +94,6 @@ class Bound:
             lead[:, rival] = alone[:, rival] + linear + other
         own_place = F.one_hot(right, V).bool()
         return tuple(values.masked_fill(own_place, torch.inf).amin(1) for values in (alone, lead))
-
-    @torch.no_grad()
-    def known(self, seen: Tensor, slots, strongest: Tensor) -> tuple[Tensor, Tensor]:
-        """(C, V) logits with the known tokens alone, and (C, H) the share that unknown ones can have at most."""
-        z, share = self._mean(seen, slots, strongest)
-        return self._after(seen[:, OWN], F.linear(z.flatten(1), self.weights["out.weight"]))[1], share
 
     def _mean(self, seen, slots, strongest):
         """(C, H, K) what the heads read of the known tokens, and the share of the unknown."""

@@ -10,15 +10,14 @@ pairs of digits ahead (the first is the column to be added).
 
 from collections import defaultdict
 from dataclasses import dataclass, field
-from itertools import product
 
 import torch
 from torch import Tensor
 
-from arithlib.certify.addition import NOTHING, OWN, SLOTS, reachable
+from arithlib.certify.addition import NOTHING, OWN, SLOTS, reachable, text
 from arithlib.certify.leakage import AHEAD, BEHIND, Bound
 from arithlib.models.addressed import AddressedTransformer
-from arithlib.tokenizer import END, EQUALS
+from arithlib.tokenizer import ALPHABET, END, EQUALS
 
 CASES_A_PASS = 4000
 
@@ -46,6 +45,14 @@ class Neighbours:
         self.next = torch.tensor([pairs.index(tuple(context[3:])) for context in met.contexts.tolist()])
         self.right = torch.from_numpy(met.right)
 
+    def texts(self, behind: Tensor, ahead: Tensor, right: Tensor) -> list[str]:
+        """Cases (C, K), (C, M), (C,) as `Proof.split` writes them."""
+        columns, pairs = self.columns[behind].flatten(1).tolist(), self.pairs[ahead].flatten(1).tolist()
+        return [
+            f"{text(known)}/{text(more)}{ALPHABET[token]}"
+            for known, more, token in zip(columns, pairs, right.tolist(), strict=True)
+        ]
+
 
 def _places(keys, neighbours):
     where = {key: place for place, key in enumerate(keys)}
@@ -57,11 +64,14 @@ class Proof:
     """What splitting found.
 
     cases, undecided: how many were looked at, and of them not settled, by columns known behind and ahead.
-    lead: the least that is assured in any case that was not split, logits. complete: whether all are above the limit.
+    split: those told apart further: the known columns from the token's own backwards, "/", the pairs of digits ahead
+        and the token to write. lead: the least that is assured in any case that was not split, logits. complete:
+        whether all are above the limit.
     """
 
     cases: dict[tuple[int, int], int] = field(default_factory=dict)
     undecided: dict[tuple[int, int], int] = field(default_factory=dict)
+    split: list[str] = field(default_factory=list)
     lead: float = torch.inf
     complete: bool = True
 
@@ -70,7 +80,8 @@ class Proof:
 def prove(model: AddressedTransformer, least: float = 1e-6, most_columns: int = 5) -> Proof:
     """Split until the right token leads by more than `least` in every case, at every length.
 
-    least: more than float64 can be off here. most_columns: known ones, behind and ahead, at which to give up.
+    least: more than float64 can be off here; of a certificate, more than float32 can. most_columns: known ones,
+        behind and ahead, at which to give up.
     Raises ValueError for a model that `Bound` knows nothing about.
     """
     bound, near, proof = Bound(model), Neighbours(), Proof()
@@ -78,7 +89,7 @@ def prove(model: AddressedTransformer, least: float = 1e-6, most_columns: int = 
     while waiting:
         known = min(waiting, key=sum)
         behind, ahead, right = (torch.cat(parts) for parts in zip(*waiting.pop(known), strict=True))
-        assured, farther, further_on = _assured(bound, near, behind, ahead, right, least)
+        assured, farther, further_on = _assured(bound, near, behind, ahead, right)
         undecided = ~(assured > least)
         proof.cases[known], proof.undecided[known] = len(right), int(undecided.sum())
         if (~undecided).any():
@@ -89,6 +100,7 @@ def prove(model: AddressedTransformer, least: float = 1e-6, most_columns: int = 
             proof.complete, proof.lead = False, min(proof.lead, float(assured[lost].min()))
         for chosen, where in ((undecided & ~lost & back, (1, 0)), (undecided & ~lost & ~back, (0, 1))):
             if chosen.any():
+                proof.split += near.texts(behind[chosen], ahead[chosen], right[chosen])
                 cases = _split(near, behind[chosen], ahead[chosen], right[chosen], where == (1, 0))
                 waiting.setdefault((known[0] + where[0], known[1] + where[1]), []).append(cases)
     return proof
@@ -104,36 +116,7 @@ def _split(near, behind, ahead, right, back):
     return (torch.cat([behind, new], 1), ahead, right) if back else (behind, torch.cat([ahead, new], 1), right)
 
 
-def _steepest(bound) -> Tensor:
-    """(V, V, H) by how much the lead of one token over another can fall if a head moves from any value to any other.
-
-    No neuron changes by more than what it reads does, so this holds for every text; nothing is known about signs.
-    """
-    heads = bound.weights["out.weight"].unflatten(1, (len(bound.slope), -1))
-    tokens = torch.cat([bound.v[number, sorts] for number, sorts in BEHIND.items()])
-    moved = torch.einsum("dhk,nhk->nhd", heads, tokens)
-    moved = moved[:, None] - moved[None]  # (T, T, H, D)
-    read = bound.weights["unembedding.weight"] @ bound.weights["mlp_out.weight"]
-    through = (moved @ bound.weights["mlp_in.weight"].T).abs().flatten(0, 1)  # (T T, H, F)
-    direct = (moved @ bound.weights["unembedding.weight"].T).flatten(0, 1)  # (T T, H, V)
-    result = torch.zeros(len(read), len(read), len(heads[0]), dtype=read.dtype)
-    for i, j in product(range(len(read)), repeat=2):
-        change = torch.einsum("nhf,f->nh", through, (read[i] - read[j]).abs())
-        result[i, j] = (change + (direct[..., i] - direct[..., j]).abs()).amax(0)
-    return result
-
-
-def _lead(bound, steepest, seen, right, slots, strongest, least) -> Tensor:
-    """(C,) the assured lead: by the steepest change where that is enough, and as `Bound.leads` where it is not."""
-    logits, share = bound.known(seen, slots, strongest)
-    gaps = logits.gather(1, right[:, None]) - logits - torch.einsum("ch,cvh->cv", share, steepest[right])
-    lead = gaps.scatter(1, right[:, None], torch.inf).amin(1)
-    hard = (lead <= least).nonzero()[:, 0]
-    lead[hard] = bound.leads(seen[hard], right[hard], slots, strongest[hard])[1]
-    return lead
-
-
-def _assured(bound, near, behind, ahead, right, least=torch.inf) -> tuple[Tensor, Tensor, Tensor]:
+def _assured(bound, near, behind, ahead, right) -> tuple[Tensor, Tensor, Tensor]:
     """Of cases, (C,) each: the lead that is assured, and the weight that the unknown can have behind and ahead."""
     (_, K), (_, M) = behind.shape, ahead.shape
     slots = [
@@ -141,7 +124,7 @@ def _assured(bound, near, behind, ahead, right, least=torch.inf) -> tuple[Tensor
         *((n, 1 + k) for k in range(1, K) for n in BEHIND),
         *((n, -m) for m in range(1, M) for n in AHEAD),
     ]
-    ratio, steepest, parts = (-bound.slope).exp(), _steepest(bound), []
+    ratio, parts = (-bound.slope).exp(), []
     for columns, pairs, token in zip(*(x.split(CASES_A_PASS) for x in (behind, ahead, right)), strict=True):
         columns, pairs = near.columns[columns], near.pairs[pairs]
         seen = torch.cat([columns[:, 0], pairs[:, 0], columns[:, 1:].flatten(1), pairs[:, 1:].flatten(1)], 1)
@@ -153,6 +136,6 @@ def _assured(bound, near, behind, ahead, right, least=torch.inf) -> tuple[Tensor
         farther = ~begins * sum(strongest[n, "behind"] for n in BEHIND) * ratio**K / (1 - ratio)
         goes_on = (pairs[:, -1] != NOTHING)[..., None]
         further_on = sum(goes_on[:, n] * strongest[n, "ahead"] for n in AHEAD) * ratio**M / (1 - ratio)
-        assured = _lead(bound, steepest, seen, token, slots, farther + further_on, least)
+        assured = bound.leads(seen, token, slots, farther + further_on)[1]
         parts.append((assured, farther.amax(1), further_on.amax(1)))
     return tuple(torch.cat(part) for part in zip(*parts, strict=True))

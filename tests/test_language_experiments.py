@@ -105,6 +105,6 @@ def test_a_small_model_learns_which_characters_are_frequent():
 
 
 def test_looped_models_and_their_partners_differ_in_shape_alone():
-    made = [experiments.get(f"language-{shape}-s0") for shape in ("4x1", "1x1", "1x4", "2x1", "2x2")]
+    made = [experiments.get(f"language-long-{shape}-s0") for shape in ("4x1", "1x1", "1x4", "2x1", "2x2")]
     assert len({(e.steps, e.optimizer, e.n_ctx, e.others, e.data_seed, e.model.d_model) for e in made}) == 1
     assert [e.model.n_layers * e.model.n_loops for e in made] == [4, 1, 4, 2, 4]

@@ -4,7 +4,8 @@ One mix for all: sources of the Python standard library, facts to know by heart,
 variable assignments of depth 0, 1 and 2. Unlike in source 003 the last three are trained, too: a model of this size
 shows nothing of them otherwise.
 
-arithlib train "language-*"        one to four minutes each on one core
+arithlib train "language-?x?-s*"    half a minute to two minutes each on one core
+arithlib train "language-long-*"    eight times as long; not trained yet
 """
 
 import copy
@@ -156,32 +157,39 @@ class LanguageExperiment(Experiment):
 # ---- presets -----------------------------------------------------------------------------------------------------
 
 SEEDS = range(3)
-SHAPES = ((4, 1), (2, 1), (2, 2), (1, 1), (1, 4))
-STEPS = 1000
+STEPS, MORE_STEPS = 1000, 8000
 
 
 def presets():
-    """Every experiment of this family, in the order in which `arithlib list` prints them."""
+    """Every experiment of this family, in the order in which `arithlib list` prints them.
+
+    The short ones learn the facts and something of the text. In context they learn nothing; for that there are longer
+    ones, with a row of two layers and models whose blocks of two layers are pulled together.
+    """
     for seed in SEEDS:
-        for shape in SHAPES:
-            yield _preset(f"language-{shape[0]}x{shape[1]}-s{seed}", shape, seed)
-        for strength in (10, 1):
-            yield _preset(f"language-pulled{strength}-s{seed}", (4, 1), seed, strength=float(strength))
+        for shape in ((4, 1), (1, 1), (1, 4)):
+            yield _preset(f"language-{shape[0]}x{shape[1]}-s{seed}", shape, STEPS, seed)
+    for seed in SEEDS:
+        for shape in ((4, 1), (1, 1), (1, 4), (2, 1), (2, 2)):
+            yield _preset(f"language-long-{shape[0]}x{shape[1]}-s{seed}", shape, MORE_STEPS, seed, scale="gpu")
+        for strength in (1, 10):
+            name = f"language-long-pulled{strength}-s{seed}"
+            yield _preset(name, (4, 1), MORE_STEPS, seed, strength=float(strength), scale="gpu")
 
 
-def _preset(name, shape, seed, **more):
+def _preset(name, shape, steps, seed, **more):
     k, loops = shape
     return LanguageExperiment(
         name=name,
         about="a small language model (chapter 44)",
-        steps=STEPS,
-        evaluate_every=STEPS // 20,
+        steps=steps,
+        evaluate_every=steps // 20,
         model_seed=seed,
         data_seed=seed,
         model=LanguageConfig(
             d_model=64, n_heads=4, d_mlp=256, n_layers=k, n_loops=loops, positions="rotary", injection="none"
         ),
-        optimizer=ScheduledAdamW(lr=3e-3, steps=STEPS, warmup_steps=STEPS // 20),
+        optimizer=ScheduledAdamW(lr=3e-3, steps=steps, warmup_steps=steps // 20),
         ships_weights=False,
         **more,
     )

@@ -30,7 +30,7 @@ def encode(text: str) -> list[int]:
 
 def decode(tokens: Tensor | list[int]) -> str:
     """The characters of (T,) tokens."""
-    return "".join(CHARACTERS[int(token)] for token in tokens)
+    return "".join(CHARACTERS[token] for token in (tokens.tolist() if isinstance(tokens, Tensor) else tokens))
 
 
 # ---- texts -------------------------------------------------------------------------------------------------------

@@ -1,0 +1,195 @@
+"""Loops in a small language model (chapter 44): k layers looped L times beside k layers and k L layers.
+
+One mix for all: sources of the Python standard library, facts to know by heart, stories to look things up in, and
+variable assignments of depth 0, 1 and 2. Unlike in source 003 the last three are trained, too: a model of this size
+shows nothing of them otherwise.
+
+arithlib train "language-?x?-s*"    half a minute to two minutes each on one core
+arithlib train "language-long-*"    eight times as long; not trained yet
+"""
+
+import copy
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from arithlib.analysis.loops import GROUPS, corresponding, cosine, pull, relative_distance
+from arithlib.experiments.base import Experiment
+from arithlib.experiments.depth import UNASKED
+from arithlib.models.looped import LoopedConfig, LoopedTransformer
+from arithlib.tasks.assignments import Assignments
+from arithlib.tasks.text import CHARACTERS, Facts, Stories, standard_library
+from arithlib.training import ScheduledAdamW
+
+DEPTHS = (0, 1, 2)
+
+
+@dataclass(frozen=True)
+class LanguageConfig(LoopedConfig):
+    """A looped model of printable characters."""
+
+    d_vocab: int = len(CHARACTERS)
+
+
+class LanguageObjective:
+    """Cross-entropy of all that is asked, mean over kinds of text; texts are drawn anew and seeded by the step."""
+
+    def __init__(self, experiment: "LanguageExperiment", device: torch.device):
+        self.experiment, self.device = experiment, device
+        self.generator = torch.Generator()
+        self.held_out = experiment.tests(experiment.evaluation_count)
+
+    def loss(self, model: LoopedTransformer, step: int) -> Tensor:
+        e = self.experiment
+        parts = e.batch(self.generator.manual_seed((1_000_003 * e.data_seed + step) % 2**32))
+        losses = [_cross_entropy(model(tokens.to(self.device)), targets.to(self.device)) for tokens, targets in parts]
+        loss = torch.stack(losses).mean()
+        return loss + pull(model.layers, e.block, e.strength, e.measure) if e.strength else loss
+
+    @torch.no_grad()
+    def evaluate(self, model: LoopedTransformer) -> dict[str, float | np.ndarray]:
+        """log_perplexity: nats a character of held-out text. closed, lookup: share right. assigned: (3,) by depth."""
+        text, *others = self.held_out
+        losses = [_cross_entropy(model(part[:, :-1].to(self.device)).cpu(), part[:, 1:]) for part in text.split(64)]
+        kinds = self.experiment.kinds()
+        closed, lookup, *assigned = [self.right(model, t, k) for t, k in zip(others, kinds, strict=True)]
+        return {
+            "log_perplexity": float(torch.stack(losses).mean()),
+            "closed": closed,
+            "lookup": lookup,
+            "assigned": np.array(assigned),
+        }
+
+    @torch.no_grad()
+    def right(self, model: LoopedTransformer, tokens: Tensor, kind) -> float:
+        """Share of (B, T) texts whose first answer is the most likely one, character by character.
+
+        The right characters are read so far; up to its first mistake greedy decoding reads the same.
+        """
+        asked = kind.answers[0]
+        before = slice(asked.start - 1, asked.stop - 1)
+        said = [model(part[:, : asked.stop - 1].to(self.device))[:, before].argmax(-1) for part in tokens.split(256)]
+        return float((torch.cat(said).cpu() == tokens[:, asked]).all(1).double().mean())
+
+
+def _cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
+    return F.cross_entropy(logits.float().flatten(0, 1), targets.flatten(), ignore_index=UNASKED)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LanguageExperiment(Experiment):
+    """A (k x L) model on the mix, or a deep one whose blocks are pulled together.
+
+    text: rows of a batch, of n_ctx characters each. others: texts of a batch of each other kind: facts, stories, and
+        assignments by depth. Of these only the answers are learned, which would drown among the names otherwise.
+    strength, block, measure: of `loops.pull`; at strength 0 nothing is pulled, and blocks are only compared.
+    evaluation_count: texts of each test, a multiple of 64; four times as many at the end.
+    """
+
+    model: LanguageConfig
+    n_ctx: int = 64
+    text: int = 4
+    others: tuple[int, ...] = (16, 6, 12, 12, 12)
+    data_seed: int = 0
+    strength: float = 0.0
+    block: int = 2
+    measure: str = "cosine"
+    evaluation_count: int = 128
+
+    def build(self):
+        return LoopedTransformer(self.model, self.model_seed)
+
+    def objective(self, model, device):
+        return LanguageObjective(self, device)
+
+    def kinds(self) -> list:
+        """Facts, stories, and assignments by depth."""
+        return [Facts(), Stories(), *map(Assignments, DEPTHS)]
+
+    def batch(self, generator: torch.Generator) -> list[tuple[Tensor, Tensor]]:
+        """Of each kind (B, T) tokens, and (B, T) what is to be said after each, or UNASKED."""
+        text = standard_library().windows(self.text, self.n_ctx + 1, generator)
+        parts = [(text[:, :-1], text[:, 1:])]
+        for kind, count in zip(self.kinds(), self.others, strict=True):
+            tokens = kind.sample(count, generator)
+            targets = torch.full_like(tokens, UNASKED)
+            for answer in kind.answers:
+                targets[:, answer] = tokens[:, answer]
+            parts.append((tokens[:, :-1], targets[:, 1:]))
+        return parts
+
+    def tests(self, count: int, more: int = 0) -> list[Tensor]:
+        """Held-out text, facts, stories, and assignments by depth: `count` of each, the same for every model.
+
+        Facts cannot be held out: what is asked is what the model was told. more: another number, other tests.
+        """
+        generator = torch.Generator().manual_seed(2**31 + more)
+        text = standard_library().windows(count, self.n_ctx + 1, generator, held_out=True)
+        return [text, *(kind.sample(count, generator) for kind in self.kinds())]
+
+    def finish(self, model, run):
+        """The tests of the end, larger, with names ending in `_final`, (1, ...) each; what was read, as (1, 2)
+        characters and digest; and of a model of several blocks the (1, groups, pairs) cosines and relative distances
+        between them, and the log perplexity with the first block in the place of each (1,)."""
+        measured = self.objective(model, next(model.parameters()).device)
+        measured.held_out = self.tests(4 * self.evaluation_count, more=1)
+        found = {f"{name}_final": np.array([value]) for name, value in measured.evaluate(model).items()}
+        corpus = standard_library()
+        found["corpus"] = np.array([[len(corpus.train) + len(corpus.held_out), corpus.digest]])
+        if len(model.layers) > self.block:
+            pairs = corresponding(model.layers, self.block)
+            for name, measure in (("cosines", cosine), ("distances", relative_distance)):
+                with torch.no_grad():
+                    found[name] = np.array([[[float(measure(a, b)) for a, b in pairs[g]] for g in GROUPS]])
+            found["looped_log_perplexity"] = np.array([measured.evaluate(self._looped(model))["log_perplexity"]])
+        return found
+
+    def _looped(self, model: LoopedTransformer) -> LoopedTransformer:
+        first = copy.deepcopy(model)
+        for i, layer in enumerate(first.layers):
+            layer.load_state_dict(model.layers[i % self.block].state_dict())
+        return first
+
+
+# ---- presets -----------------------------------------------------------------------------------------------------
+
+SEEDS = range(3)
+STEPS, MORE_STEPS = 1000, 8000
+
+
+def presets():
+    """Every experiment of this family, in the order in which `arithlib list` prints them.
+
+    The short ones learn the facts and something of the text. In context they learn nothing; for that there are longer
+    ones, with a row of two layers and models whose blocks of two layers are pulled together.
+    """
+    for seed in SEEDS:
+        for shape in ((4, 1), (1, 1), (1, 4)):
+            yield _preset(f"language-{shape[0]}x{shape[1]}-s{seed}", shape, STEPS, seed)
+    for seed in SEEDS:
+        for shape in ((4, 1), (1, 1), (1, 4), (2, 1), (2, 2)):
+            yield _preset(f"language-long-{shape[0]}x{shape[1]}-s{seed}", shape, MORE_STEPS, seed, scale="gpu")
+        for strength in (1, 10):
+            name = f"language-long-pulled{strength}-s{seed}"
+            yield _preset(name, (4, 1), MORE_STEPS, seed, strength=float(strength), scale="gpu")
+
+
+def _preset(name, shape, steps, seed, **more):
+    k, loops = shape
+    return LanguageExperiment(
+        name=name,
+        about="a small language model (chapter 44)",
+        steps=steps,
+        evaluate_every=steps // 20,
+        model_seed=seed,
+        data_seed=seed,
+        model=LanguageConfig(
+            d_model=64, n_heads=4, d_mlp=256, n_layers=k, n_loops=loops, positions="rotary", injection="none"
+        ),
+        optimizer=ScheduledAdamW(lr=3e-3, steps=steps, warmup_steps=steps // 20),
+        ships_weights=False,
+        **more,
+    )

@@ -1,0 +1,110 @@
+"""Experiments on small language models: what is learned, what is measured, and that runs are repeatable."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+
+from arithlib import experiments
+from arithlib.analysis import loops
+from arithlib.experiments.depth import UNASKED
+from arithlib.experiments.language import LanguageConfig, LanguageExperiment
+from arithlib.tasks.text import CHARACTERS, decode
+from arithlib.training import ScheduledAdamW, train
+
+SMALL = LanguageExperiment(
+    name="language-tiny", about="a test", steps=4, evaluate_every=2, n_ctx=16, text=2, others=(2, 2, 2, 2, 2),
+    model=LanguageConfig(
+        d_model=16, n_heads=2, d_mlp=32, n_layers=4, n_loops=1, positions="rotary", injection="none"
+    ),
+    optimizer=ScheduledAdamW(steps=4, warmup_steps=2), evaluation_count=64,
+)  # fmt: skip
+
+
+def seeded(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def trained(experiment):
+    model = experiment.build()
+    made = experiment.objective(model, torch.device("cpu"))
+    return model, train(
+        model, made, experiment.optimizer, experiment.steps, evaluate_every=experiment.evaluate_every, progress=False
+    )
+
+
+def test_of_text_every_character_is_asked_and_of_the_rest_the_answers():
+    text, *others = SMALL.batch(seeded())
+    assert text[0].shape == (2, 16) and text[0][:, 1:].equal(text[1][:, :-1])
+    for (tokens, targets), kind in zip(others, SMALL.kinds(), strict=True):
+        whole = torch.cat([tokens, tokens.new_full((len(tokens), 1), CHARACTERS.index("\n"))], 1)
+        asked = {place for answer in kind.answers for place in range(answer.start, answer.stop)}
+        assert {i + 1 for i in range(targets.shape[1]) if targets[0, i] != UNASKED} == asked
+        for row, wanted in zip(whole, targets, strict=True):
+            for answer in kind.answers:
+                assert decode(row[answer]) == decode(wanted[answer.start - 1 : answer.stop - 1])
+
+
+def test_the_score_is_the_share_of_first_answers_right_in_every_character():
+    class Knows(torch.nn.Module):
+        """Says what follows in one text, whatever it reads."""
+
+        def __init__(self, text):
+            super().__init__()
+            self.text = text
+
+        def forward(self, tokens):
+            follows = self.text[1 : tokens.shape[1] + 1].expand(len(tokens), -1)
+            return torch.nn.functional.one_hot(follows, len(CHARACTERS)).float()
+
+    made, facts = SMALL.objective(None, torch.device("cpu")), SMALL.kinds()[0]
+    homes = facts.homes()
+    same = torch.tensor([0, int((homes[1:] == homes[0]).nonzero()[0]) + 1, int((homes != homes[0]).nonzero()[0])])
+    rows = facts.write(same)
+    assert made.right(Knows(rows[0]), rows, facts) == pytest.approx(2 / 3)
+    almost = rows[0].clone()
+    almost[8] = 0  # the last letter of the city
+    assert made.right(Knows(almost), rows, facts) == 0
+
+
+def test_a_step_fixes_its_batch_and_seeds_and_steps_differ():
+    model = SMALL.build()
+    made = SMALL.objective(model, torch.device("cpu"))
+    assert made.loss(model, 3) == made.loss(model, 3) != made.loss(model, 4)
+    other = dataclasses.replace(SMALL, data_seed=1).objective(model, torch.device("cpu"))
+    assert other.loss(model, 3) != made.loss(model, 3)
+
+
+def test_a_pull_is_added_to_the_loss():
+    model = SMALL.build()
+    pulled = dataclasses.replace(SMALL, strength=10.0)
+    losses = [e.objective(model, torch.device("cpu")).loss(model, 0).item() for e in (SMALL, pulled)]
+    assert losses[1] - losses[0] == pytest.approx(-10 * loops.mean_over_groups(model.layers, 2).item(), abs=1e-4)
+
+
+def test_the_end_of_a_run_measures_more_and_compares_blocks():
+    model, run = trained(SMALL)
+    assert run.history["assigned"].shape == (3, 3)
+    found = SMALL.finish(model, run)
+    assert found["cosines"].shape == found["distances"].shape == (1, 6, 2)
+    assert found["corpus"].dtype == np.int64 and found["assigned_final"].shape == (1, 3)
+    for i in (2, 3):  # a loop already: putting its first block in the place of each changes nothing
+        model.layers[i].load_state_dict(model.layers[i - 2].state_dict())
+    assert SMALL.finish(model, run)["looped_log_perplexity"][0] == pytest.approx(
+        SMALL.finish(model, run)["log_perplexity_final"][0]
+    )
+
+
+def test_a_small_model_learns_which_characters_are_frequent():
+    experiment = dataclasses.replace(
+        SMALL, steps=40, evaluate_every=40, optimizer=ScheduledAdamW(lr=1e-2, steps=40, warmup_steps=4)
+    )
+    history = trained(experiment)[1].history
+    assert history["log_perplexity"][-1] < history["log_perplexity"][0] - 0.5
+
+
+def test_looped_models_and_their_partners_differ_in_shape_alone():
+    made = [experiments.get(f"language-long-{shape}-s0") for shape in ("4x1", "1x1", "1x4", "2x1", "2x2")]
+    assert len({(e.steps, e.optimizer, e.n_ctx, e.others, e.data_seed, e.model.d_model) for e in made}) == 1
+    assert [e.model.n_layers * e.model.n_loops for e in made] == [4, 1, 4, 2, 4]

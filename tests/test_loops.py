@@ -1,0 +1,114 @@
+"""Gaps, cosines and lines against cases whose answer is known."""
+
+import copy
+import math
+import random
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from arithlib.analysis import loops
+from arithlib.models.looped import LoopedConfig, LoopedTransformer
+
+CONFIG = LoopedConfig(d_model=8, n_heads=2, d_mlp=16, n_layers=4, n_loops=1, positions="rotary", injection="none")
+
+
+def test_the_gap_is_0_for_the_small_model_100_for_the_deep_one_and_does_not_care_which_way_is_better():
+    assert loops.percent_gap(20, 20, 30) == 0 and loops.percent_gap(20, 30, 30) == 100
+    assert loops.percent_gap(20, 35, 30) == 150
+    assert loops.percent_gap(-20, -25, -30) == loops.percent_gap(20, 25, 30)
+    with pytest.raises(ZeroDivisionError):
+        loops.percent_gap(1, 2, 1)
+
+
+@pytest.mark.parametrize("entries", [(26.7, 34.3, 29.3), (8.16, 7.9, 7.4), (19.4, 56.9, 47.5), (5.0, 4.0, 9.0)])
+def test_no_numbers_that_round_to_the_entries_leave_the_interval_and_some_reach_its_ends(entries):
+    low, high = loops.gap_interval(*entries, half=0.05)
+    draw = random.Random(0)
+    drawn = [loops.percent_gap(*(x + draw.uniform(-0.05, 0.05) for x in entries)) for _ in range(3000)]
+    assert low <= min(drawn) and max(drawn) <= high
+    assert max(drawn) - min(drawn) > 0.7 * (high - low)
+
+
+def test_a_gap_without_a_certain_denominator_can_be_anything():
+    assert loops.gap_interval(5.0, 7.0, 5.1, half=0.05) == (-math.inf, math.inf)
+
+
+def test_corresponding_matrices_stand_k_layers_apart():
+    layers = LoopedTransformer(CONFIG).layers
+    pairs = loops.corresponding(layers, 2)
+    assert list(pairs) == list(loops.GROUPS) and all(len(of) == 2 for of in pairs.values())
+    assert pairs["FFN-W1"][1][0] is layers[1].mlp_in.weight and pairs["FFN-W1"][1][1] is layers[3].mlp_in.weight
+    assert pairs["Attn-K"][0][0].equal(layers[0].qkv.weight[8:16])
+    for k in (0, 3, 4):
+        with pytest.raises(ValueError, match="several blocks"):
+            loops.corresponding(layers, k)
+
+
+def test_copies_have_cosine_1_and_distance_0_and_scaled_copies_a_distance_only():
+    layers = LoopedTransformer(CONFIG).layers
+    for i in (2, 3):
+        layers[i] = copy.deepcopy(layers[i - 2])
+    assert loops.mean_over_groups(layers, 2).item() == pytest.approx(1)
+    assert loops.mean_over_groups(layers, 2, loops.relative_distance).item() == pytest.approx(0)
+    with torch.no_grad():
+        for layer in layers[2:]:
+            for matrix in loops.matrices(layer).values():
+                matrix.mul_(3)
+    assert loops.mean_over_groups(layers, 2).item() == pytest.approx(1)
+    assert loops.mean_over_groups(layers, 2, loops.relative_distance).item() == pytest.approx(4 / 10)
+    assert loops.similarities(layers, 2)["FFN-W2"] == pytest.approx([1, 1])
+
+
+def test_the_mean_over_groups_is_that_of_equation_4_written_out():
+    layers, L, k = LoopedTransformer(CONFIG).layers, 4, 1
+    total = 0.0
+    for group in loops.GROUPS:
+        vectors = [loops.matrices(layer)[group].detach().flatten().numpy() for layer in layers]
+        for i in range(L // k - 1):
+            for j in range(k):
+                a, b = vectors[i * k + j], vectors[(i + 1) * k + j]
+                total += a @ b / np.linalg.norm(a) / np.linalg.norm(b) / (L - k) / len(loops.GROUPS)
+    assert loops.mean_over_groups(layers, k).item() == pytest.approx(total, abs=1e-6)
+
+
+@pytest.mark.parametrize("measure", ["cosine", "l2"])
+@pytest.mark.parametrize("strength", [1.0, -1.0])
+def test_descent_on_the_pull_makes_blocks_alike_if_its_strength_is_positive(measure, strength):
+    model = LoopedTransformer(CONFIG)
+    before = loops.mean_over_groups(model.layers, 2).item()
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    for _ in range(30):
+        optimizer.zero_grad()
+        loops.pull(model.layers, 2, strength, measure).backward()
+        optimizer.step()
+    after = loops.mean_over_groups(model.layers, 2).item()
+    assert (after - before) * strength > 0.3
+
+
+def test_an_unknown_measure_is_refused():
+    with pytest.raises(ValueError, match="choose cosine or l2"):
+        loops.pull(nn.ModuleList(LoopedTransformer(CONFIG).layers), 2, 1.0, "angle")
+
+
+def test_a_planted_line_is_found_with_its_noise():
+    rng = np.random.default_rng(0)
+    x = np.linspace(1, 3, 400)
+    found = loops.line(x, 5 - 2 * x + rng.normal(0, 0.3, 400))
+    assert found.slope == pytest.approx(-2, abs=0.1) and found.at(2) == pytest.approx(1, abs=0.1)
+    assert found.off == pytest.approx(0.3, rel=0.15)
+    assert found.error(2) == pytest.approx(0.3 / 20, rel=0.15) and found.error(10) > 5 * found.error(2)
+
+
+def test_the_error_of_a_line_is_the_spread_of_many():
+    rng, x = np.random.default_rng(1), np.linspace(0, 1, 12)
+    heights = [loops.line(x, x + rng.normal(0, 0.2, 12)).at(1.5) for _ in range(500)]
+    errors = [loops.line(x, x + rng.normal(0, 0.2, 12)).error(1.5) for _ in range(50)]
+    assert np.mean(errors) == pytest.approx(np.std(heights), rel=0.2)
+
+
+def test_two_points_make_no_line_with_an_error():
+    with pytest.raises(ValueError, match="three points"):
+        loops.line(np.array([1.0, 2.0]), np.array([1.0, 2.0]))

@@ -8,6 +8,7 @@ Dimensions: B batch, T tokens, S tokens so far, D d_model, H heads, K d_head, F 
 
 from dataclasses import dataclass
 from functools import partial
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -45,6 +46,8 @@ class LoopedConfig:
     final_norm: bool = True
     offset: int = 20
 
+    d_vocab: ClassVar[int] = len(ALPHABET)  # a field of `WordConfig`; here it would change the hash of every run
+
     def __post_init__(self):
         if self.d_model % self.n_heads:
             raise ValueError(f"d_model = {self.d_model} is not a multiple of n_heads = {self.n_heads}")
@@ -52,6 +55,13 @@ class LoopedConfig:
             raise ValueError(f"{self.n_layers} layers looped {self.n_loops} times: both are at least 1")
         if self.injection not in INJECTIONS:
             raise ValueError(f"injection = {self.injection!r}: choose one of {', '.join(INJECTIONS)}")
+
+
+@dataclass(frozen=True)
+class WordConfig(LoopedConfig):
+    """A model of another vocabulary than the characters."""
+
+    d_vocab: int = len(ALPHABET)
 
 
 class KeyValueCache:
@@ -114,11 +124,11 @@ class LoopedTransformer(nn.Module):
         self.kernel = "sdpa"
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.embedding = nn.Embedding(len(ALPHABET), c.d_model)
+            self.embedding = nn.Embedding(c.d_vocab, c.d_model)
             self.positions = Positions(c.positions, c.d_model, c.n_heads, c.n_rows, c.n_ctx)
             self.layers = nn.ModuleList(Layer(c) for _ in range(c.n_layers))
             self.final_norm = nn.LayerNorm(c.d_model) if c.final_norm else nn.Identity()
-            self.unembedding = nn.Linear(c.d_model, len(ALPHABET))
+            self.unembedding = nn.Linear(c.d_model, c.d_vocab)
 
     @property
     def device(self) -> torch.device:

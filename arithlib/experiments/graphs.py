@@ -76,14 +76,16 @@ def presets() -> list[Experiment]:
     """Every experiment of this family, in the order in which `arithlib list` prints them."""
     small = dict(
         task=Graphs(5, depth=2, constants=3, terms=2, factor_share=0.0, levels=3, width=2), everywhere=True,
-        steps=2000, lr=3e-3, width=(64, 4), batch_size=32, evaluation_count=100,
+        steps=1600, lr=3e-3, width=(64, 4), batch_size=32, evaluation_count=100,
         about="five parameters, asked to depth 2 (chapter 42)",
     )  # fmt: skip
     large = dict(
         task=Graphs(), steps=10_000, lr=1e-3, width=(128, 8), batch_size=256, scale="gpu",
         about="twelve parameters: three minutes", ships_weights=False,
     )  # fmt: skip
-    ours = [_preset("graphs", s, seed, ships_weights=s == (1, 4), **small) for seed in SEEDS for s in SHAPES]
+    ours = [
+        _preset("graphs", s, seed, ships_weights=s == (1, 4) and seed < 2, **small) for seed in SEEDS for s in SHAPES
+    ]
     return ours + [
         _preset("graphs-gpu", s, seed, value=(7 if 1 in s else 3) - seed, **large)
         for seed in SEEDS

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from arithlib.experiments.base import Experiment
-from arithlib.experiments.depth import UNASKED, DepthExperiment, Examples
+from arithlib.experiments.depth import UNASKED, DepthExperiment, Examples, shapes
 from arithlib.models.looped import LoopedTransformer, WordConfig
 from arithlib.tasks.graphs import NOWHERE, Graphs
 from arithlib.training import ScheduledAdamW
@@ -68,7 +68,7 @@ class GraphExperiment(DepthExperiment):
 # ---- presets -----------------------------------------------------------------------------------------------------
 
 SEEDS = range(3)
-SHAPES = ((1, 1), (1, 2), (1, 4), (2, 1), (2, 2), (4, 1))  # of depth 4, the looped ones with both their partners
+SHAPES = tuple(sorted({*shapes(4), (1, 2)}))  # of depth 4, the looped ones with both their partners
 PUBLISHED = ((8, 1), (1, 1), (1, 2), (1, 4), (1, 8), (2, 1), (2, 2), (2, 4), (4, 1), (4, 2))  # the rows of table 2
 
 

@@ -9,13 +9,14 @@ import torch
 from arithlib import experiments
 from arithlib.analysis import loops
 from arithlib.experiments.depth import UNASKED
-from arithlib.experiments.language import LanguageConfig, LanguageExperiment
+from arithlib.experiments.language import LanguageExperiment
+from arithlib.models.looped import WordConfig
 from arithlib.tasks.text import CHARACTERS, decode
 from arithlib.training import ScheduledAdamW, train
 
 SMALL = LanguageExperiment(
     name="language-tiny", about="a test", steps=4, evaluate_every=2, n_ctx=16, text=2, others=(2, 2, 2, 2, 2),
-    model=LanguageConfig(
+    model=WordConfig(d_vocab=len(CHARACTERS),
         d_model=16, n_heads=2, d_mlp=32, n_layers=4, n_loops=1, positions="rotary", injection="none"
     ),
     optimizer=ScheduledAdamW(steps=4, warmup_steps=2), evaluation_count=64,

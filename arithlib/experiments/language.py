@@ -19,19 +19,12 @@ from torch import Tensor
 from arithlib.analysis.loops import GROUPS, corresponding, cosine, pull, relative_distance
 from arithlib.experiments.base import Experiment
 from arithlib.experiments.depth import UNASKED
-from arithlib.models.looped import LoopedConfig, LoopedTransformer
+from arithlib.models.looped import LoopedTransformer, WordConfig
 from arithlib.tasks.assignments import Assignments
 from arithlib.tasks.text import CHARACTERS, Facts, Stories, standard_library
 from arithlib.training import ScheduledAdamW
 
 DEPTHS = (0, 1, 2)
-
-
-@dataclass(frozen=True)
-class LanguageConfig(LoopedConfig):
-    """A looped model of printable characters."""
-
-    d_vocab: int = len(CHARACTERS)
 
 
 class LanguageObjective:
@@ -89,7 +82,7 @@ class LanguageExperiment(Experiment):
     evaluation_count: texts of each test, a multiple of 64; four times as many at the end.
     """
 
-    model: LanguageConfig
+    model: WordConfig
     n_ctx: int = 64
     text: int = 4
     others: tuple[int, ...] = (16, 6, 12, 12, 12)
@@ -186,8 +179,15 @@ def _preset(name, shape, steps, seed, **more):
         evaluate_every=steps // 20,
         model_seed=seed,
         data_seed=seed,
-        model=LanguageConfig(
-            d_model=64, n_heads=4, d_mlp=256, n_layers=k, n_loops=loops, positions="rotary", injection="none"
+        model=WordConfig(
+            d_model=64,
+            n_heads=4,
+            d_mlp=256,
+            n_layers=k,
+            n_loops=loops,
+            positions="rotary",
+            injection="none",
+            d_vocab=len(CHARACTERS),
         ),
         optimizer=ScheduledAdamW(lr=3e-3, steps=steps, warmup_steps=steps // 20),
         ships_weights=False,

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from arithlib import checkpoints
 from arithlib.analysis.dilution import read
@@ -93,6 +94,33 @@ def test_a_nudged_weight_is_rejected(forged):
 def test_slopes_made_gentler_under_a_new_checksum_are_rejected(forged):
     with pytest.raises(checker.Rejected, match=r"(rounding is|keys have weight)"):
         forged(weight=("log_slope", 0), by=-2.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "by", "problem"),
+    [
+        ("near", 600.0, "float32 could overflow"),
+        ("qkv.bias", 100.0, "scores are beyond what exp can take"),
+        ("log_slope", -6.0, "too many for this bound"),
+    ],
+)
+def test_numbers_beyond_what_the_bounds_speak_of_are_rejected(tmp_path, name, by, problem):
+    """Scores that exp makes infinite, or inexact next to 0, and sums of more terms than their bound is for."""
+    tensors = load_file(WEIGHTS)
+    tensors[f"model/{name}"] += by
+    save_file(tensors, tmp_path / "w")
+    with pytest.raises(checker.Rejected, match=problem):
+        checker.Fading(checker.read(tmp_path / "w")[0]).astray(*checker.FLOAT32, checker.SLOPE_ERROR)
+
+
+@pytest.mark.parametrize("name", ["unembedding.weight", "embedding.weight", "near", "qkv.bias", "log_slope"])
+def test_weights_of_another_shape_are_no_match(tmp_path, name):
+    """A token more could win unseen; one number where several are due would be spread over all."""
+    tensors = load_file(WEIGHTS)
+    tensors[f"model/{name}"] = torch.cat([tensors[f"model/{name}"], tensors[f"model/{name}"][:1]])
+    save_file(tensors, tmp_path / "w")
+    with pytest.raises(checker.Rejected, match="no weights of this model"):
+        checker.read(tmp_path / "w")
 
 
 def test_a_network_that_is_wrong_is_rejected_under_its_own_checksum(monkeypatch):

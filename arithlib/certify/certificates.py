@@ -28,7 +28,7 @@ HYPOTHESES = [
     "The model is what arithlib.models.addressed describes, with these weights, window 1, the rest masked.",
     ARITHMETIC + "fused or not; a masked key has weight 0.",
     "The exponential of every score, as a softmax has it before the division, is relatively off by at most "
-    "exp_error, in however many factors it is computed.",
+    "exp_error, in however many factors it is computed; but below 2^-126 it may be off by 2^-126 instead.",
 ]
 UNWINDOWED_HYPOTHESES = [
     "The model is what arithlib.models.addressed describes, with these weights, window 1, far keys that decay: every "
@@ -36,8 +36,8 @@ UNWINDOWED_HYPOTHESES = [
     "rounded once when they become float32.",
     ARITHMETIC + "fused or not.",
     "The softmax subtracts the largest score. The exponential of every score, as it is before the division, is then "
-    "relatively off by at most exp_error, in however many factors it is computed; but it may come out as 0 below "
-    "2^-126, and does below e^zero_below, where float32 has no numbers left.",
+    "relatively off by at most exp_error, in however many factors it is computed; but below 2^-126 it may be off by "
+    "2^-126 instead, and below e^zero_below, where float32 has no numbers left, it is 0.",
     "The exponentials of log_slope are relatively off by at most slope_error.",
 ]
 # A margin this much above what rounding can do makes few cases, and leaves room for how a checker bounds rounding.

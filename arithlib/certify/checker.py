@@ -20,16 +20,12 @@ import numpy as np
 ALPHABET = "0123456789-+*=$"
 DIGITS = "0123456789"
 KEYS = ((0, 1), (1, 1), (2, 1), (0, 0), (1, 0))  # number and distance of the five tokens that one token may see
-LAYERS = ("mlp_in", "mlp_out", "qkv", "unembedding")
-LAYOUT = sorted(
-    ["embedding.weight", "near", "numbers.weight", "out.weight"]
-    + [f"{layer}.{part}" for layer in LAYERS for part in ("bias", "weight")]
-)
 EXP_ERROR, SLOPE_ERROR = 2.0**-16, 2.0**-20  # granted to the program's exponentials: of scores, of slopes
 ZERO_BELOW = -105.0  # the exponential of less is 0 in float32
 EXACT = (2.0**-50, 2.0**-49)  # roundoff and error of exp: of float64 here, so that exact results are enclosed
 FLOAT32 = (2.0**-24 * 1.001, EXP_ERROR)  # of the program, so that whatever it computes is enclosed
-TINY = 1e-34  # more than underflow can cost in a sum of a thousand float32 numbers, flushed to zero or not
+TINY = 1e-30  # more than underflow can cost in a sum of a thousand float32 numbers, flushed to zero or not
+LARGEST, WIDEST = 2.0**7, 2**12  # so that no sum reaches 2^104, while float32 goes on to 2^128
 NO_WEIGHTS = "these are no weights of this model"
 
 
@@ -55,8 +51,24 @@ def read(path):
             values = np.frombuffer(content[start + first : start + last], "<f4").astype(np.float64)
             demand(np.isfinite(values).all(), f"{name} is not finite")
             tensors[name.removeprefix("model/")] = values.reshape(about["shape"])
-    demand(sorted({*tensors} - {"log_slope"}) == LAYOUT and tensors["near"].shape[1:] == (4, 2), NO_WEIGHTS)
+    demand({"embedding.weight", "mlp_in.bias", "near"} <= {*tensors}, NO_WEIGHTS)
+    shapes = {name: values.shape for name, values in tensors.items() if name != "log_slope"}
+    V, H, F = len(ALPHABET), tensors["near"].size // 8, tensors["mlp_in.bias"].size
+    D = tensors["embedding.weight"].size // V
+    demand(shapes == layout(V, H, D, F) and D % H == 0, NO_WEIGHTS)
+    demand("log_slope" not in tensors or tensors["log_slope"].shape == (H,), NO_WEIGHTS)
+    small = max(D, F) <= WIDEST and all(np.abs(values).max() <= LARGEST for values in tensors.values())
+    demand(small, "numbers are so large, or so many, that float32 could overflow")
     return tensors, hashlib.sha256(content).hexdigest()
+
+
+def layout(V, H, D, F):
+    """The shapes of V tokens, H heads, D dimensions, F neurons."""
+    layers = {"mlp_in": (F, D), "mlp_out": (D, F), "qkv": (3 * D, D), "unembedding": (V, D)}
+    weights = {f"{name}.weight": shape for name, shape in layers.items()}
+    biases = {f"{name}.bias": shape[:1] for name, shape in layers.items()}
+    others = {"embedding.weight": (V, D), "near": (H, 4, 2), "numbers.weight": (4, D), "out.weight": (D, D)}
+    return weights | biases | others
 
 
 def sha256_of(lines):
@@ -258,6 +270,7 @@ class Fading:
         spread = exact.max(1) - exact.min(1) + np.maximum(near.max(1), 0) - np.minimum(near.min(1), 0)
         shift = np.maximum(high - exact, exact - low).max(1) + 1.01 * (unit * spread + exp_error)
         share = slope_error + 1.01 * (K + 10) * unit  # of slope times steps: this much more for each far token
+        demand(size.max() < 500 and shift.max() < 0.5, "scores are beyond what exp can take, or too uncertain")
         keys = 5 * (1 + int(((1 - ZERO_BELOW + spread) / self.slope / (1 - share)).max()))
         first, ratio = np.arange(1, 40)[:, None, None], np.exp(-self.slope * (1 - share))
         rest = 5 * np.exp(exact.max(1) - own + 2 * shift) * ratio**first
@@ -271,7 +284,10 @@ class Fading:
         heads = np.abs(w["out.weight"]).reshape(D, H, K)
         size = np.einsum("dhk,thk->thd", heads, largest(v)).max(0).sum(0) + np.abs(self.x[2, ASKING])
         off = np.einsum("dhk,hk->d", heads, (v[1] - v[0]).max(0)) / 2 + unit * size
-        off = 1.001 * (off + (keys * (H + 1) + D + K + 6) * unit * size) + TINY
+        roundings = keys * (H + 1) + D + K + 6
+        # n roundings come to n u / (1 - n u) at most, which is below 1.001 n u for these.
+        demand(roundings * unit < 9e-4, f"{keys} keys have weight, too many for this bound")
+        off = 1.001 * (off + roundings * unit * size) + TINY
         size = size + off + moved(np.eye(D))
         enter, leave, read = (np.abs(w[f"{name}.weight"]) for name in ("mlp_in", "mlp_out", "unembedding"))
         pre_off = moved(w["mlp_in.weight"]) + off @ enter.T

@@ -4,7 +4,7 @@ One mix for all: sources of the Python standard library, facts to know by heart,
 variable assignments of depth 0, 1 and 2. Unlike in source 003 the last three are trained, too: a model of this size
 shows nothing of them otherwise.
 
-arithlib train "language-?x?-s*"    half a minute to two minutes each on one core
+arithlib train "language-?x?-s*"    four to twelve minutes each on one busy core
 arithlib train "language-long-*"    eight times as long; not trained yet
 """
 

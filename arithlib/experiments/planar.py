@@ -1,0 +1,106 @@
+"""Sums of many numbers: addresses in the plane, and on a line for comparison (chapter 74).
+
+arithlib train "planar-rows-s*"      half a minute each on one core
+arithlib train "planar-columns-s*"   half a minute each on one core
+arithlib train "planar-label-s*"     one to two minutes each on one core, as planar-index and planar-token
+"""
+
+import random
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from arithlib.experiments.base import Experiment
+from arithlib.models.planar import PlanarConfig, PlanarTransformer, answer_mask, contexts, margins
+from arithlib.tasks.totals import RunningTotals
+from arithlib.tokenizer import CharacterTokenizer
+from arithlib.training import ScheduledAdamW
+
+
+def encode(task: RunningTotals, sums: list[list[int]]) -> Tensor:
+    """(B, T) tokens of the whole texts of B sums, filled up with end tokens."""
+    return CharacterTokenizer().encode_batch([task.write(numbers) for numbers in sums], end=False)
+
+
+class PlanarObjective:
+    """Cross-entropy of the answers of fresh sums at every step, seeded by the step.
+
+    Computed on contexts where addresses lie in the plane: the same numbers as the model's forward, sooner.
+    """
+
+    def __init__(self, experiment: "PlanarExperiment"):
+        self.experiment = experiment
+        rng = random.Random(2**31 + experiment.data_seed)
+        self.held_out = self._draw(rng, experiment.evaluation_count)
+
+    def _draw(self, rng, count):
+        return encode(self.experiment.task, [self.experiment.task.sample(rng) for _ in range(count)])
+
+    def loss(self, model: PlanarTransformer, step: int) -> Tensor:
+        e = self.experiment
+        return self._loss(model, self._draw(random.Random(1_000_003 * e.data_seed + step), e.batch_size))
+
+    def _loss(self, model, tokens):
+        if model.config.addresses == "plane":
+            query, keys, following, _ = contexts(tokens, model.config.window)
+            return F.cross_entropy(model.context_logits(query, keys), following)
+        asks = answer_mask(tokens[:, :-1])
+        return F.cross_entropy(model(tokens[:, :-1])[asks], tokens[:, 1:][asks])
+
+    @torch.no_grad()
+    def evaluate(self, model: PlanarTransformer) -> dict[str, float]:
+        """On held-out sums: loss in nats a token, and exact_match, the share that greedy decoding gets right."""
+        exact = margins(model, self.held_out) > 0
+        return {"loss": float(self._loss(model, self.held_out)), "exact_match": float(exact.double().mean())}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanarExperiment(Experiment):
+    """A transformer with addresses in the plane, or on a line, on fresh sums with running totals.
+
+    evaluation_count: held-out sums of the training distribution.
+    """
+
+    task: RunningTotals = RunningTotals()
+    model: PlanarConfig = PlanarConfig()
+    batch_size: int = 48
+    data_seed: int = 0
+    evaluation_count: int = 500
+
+    def build(self):
+        return PlanarTransformer(self.model, self.model_seed)
+
+    def objective(self, model, device):
+        return PlanarObjective(self)
+
+
+# ---- presets -----------------------------------------------------------------------------------------------------
+
+
+def preset(name, about, seed, steps=3000, **more):
+    """An experiment whose rate warms up over a twentieth of its steps and falls to zero along a cosine."""
+    return PlanarExperiment(
+        name=name, about=f"{about} (chapter 74)", steps=steps, evaluate_every=steps // 10, model_seed=seed,
+        data_seed=seed, optimizer=ScheduledAdamW(lr=1e-2, steps=steps, warmup_steps=steps // 20, weight_decay=0.0),
+        **more,
+    )  # fmt: skip
+
+
+def presets():
+    """Every experiment of chapter 74, in the order in which `arithlib list` prints them."""
+    yield preset("planar-live", "addresses in the plane, trained while the book is built", 5, steps=2000)
+    for seed in range(5):
+        yield preset(f"planar-rows-s{seed}", "sums of many numbers, addresses in the plane", seed)
+    for seed in range(3):
+        yield preset(
+            f"planar-columns-s{seed}", "the same, written by columns", seed, task=RunningTotals(layout="columns")
+        )
+    for addresses, about in (
+        ("label", "places, and a learned vector for each line"),
+        ("index", "places alone, lines look alike"),
+        ("token", "distances in tokens, no table"),
+    ):
+        for seed in range(3):
+            yield preset(f"planar-{addresses}-s{seed}", about, seed, model=PlanarConfig(addresses=addresses))

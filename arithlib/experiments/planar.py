@@ -79,8 +79,9 @@ class PlanarExperiment(Experiment):
 # ---- presets -----------------------------------------------------------------------------------------------------
 
 
-def preset(name, about, seed, steps=3000, **more):
-    """An experiment whose rate warms up over a twentieth of its steps and falls to zero along a cosine."""
+def preset(name, about, seed, **more):
+    """2,000 steps, whatever the addresses; the rate warms up over a twentieth of them and falls along a cosine."""
+    steps = 2000
     return PlanarExperiment(
         name=name, about=f"{about} (chapter 74)", steps=steps, evaluate_every=steps // 10, model_seed=seed,
         data_seed=seed, optimizer=ScheduledAdamW(lr=1e-2, steps=steps, warmup_steps=steps // 20, weight_decay=0.0),
@@ -90,7 +91,7 @@ def preset(name, about, seed, steps=3000, **more):
 
 def presets():
     """Every experiment of chapter 74, in the order in which `arithlib list` prints them."""
-    yield preset("planar-live", "addresses in the plane, trained while the book is built", 5, steps=2000)
+    yield preset("planar-live", "addresses in the plane, trained while the book is built", 5)
     for seed in range(5):
         yield preset(f"planar-rows-s{seed}", "sums of many numbers, addresses in the plane", seed)
     for seed in range(3):

@@ -129,11 +129,11 @@ class PlanarTransformer(nn.Module):
             x = x + self.lines(table_address(tokens)[1].clamp(max=self.config.reach - 1))
         q, k, v = self.qkv(x).unflatten(-1, (3, self.config.n_heads, -1)).unbind(2)
         slot = self.slots(tokens)
-        seen, slot = (slot != ABSENT)[:, None], slot.clamp(min=0)
-        scores = torch.einsum("bthk,bshk->bhts", q, k) / q.shape[-1] ** 0.5 + self.near[slot].movedim(-1, 1)
-        pattern = scores.masked_fill(~seen, -torch.inf).softmax(-1)
-        by_slot = pattern.new_zeros(*pattern.shape[:3], self.config.n_slots)
-        by_slot = by_slot.scatter_add(3, slot[:, None].expand_as(pattern), pattern)
+        scores = torch.einsum("bthk,bshk->bhts", q, k) / q.shape[-1] ** 0.5
+        seen, slot = (slot != ABSENT)[:, None], slot.clamp(min=0)[:, None].expand_as(scores)
+        near = self.near.T[None, :, None].expand(*scores.shape[:3], -1)
+        pattern = (scores + near.gather(3, slot)).masked_fill(~seen, -torch.inf).softmax(-1)
+        by_slot = torch.zeros_like(near).scatter_add(3, slot, pattern)
         z = torch.einsum("bhts,bshk->bthk", pattern, v) + torch.einsum("bhtr,rhk->bthk", by_slot, self.near_value)
         mid, post, logits = self._after_attention(x, z)
         if not return_activations:
@@ -149,10 +149,11 @@ class PlanarTransformer(nn.Module):
         q, k, v = self.qkv(tokens).unflatten(-1, (3, self.config.n_heads, -1)).unbind(1)
         table = torch.einsum("qhk,shk->qsh", q, k) / q.shape[-1] ** 0.5
         present = keys.clamp(min=0)
-        scores = table[query[:, None], present] + self.near
+        scores = F.embedding(query[:, None] * len(tokens) + present, table.flatten(0, 1)) + self.near
         pattern = scores.masked_fill((keys == ABSENT)[..., None], -torch.inf).softmax(1)
-        z = torch.einsum("nrh,nrhk->nhk", pattern, v[present] + self.near_value)
-        return self._after_attention(tokens[query], z)[2]
+        values = F.embedding(present, v.flatten(1)).unflatten(-1, v.shape[1:]) + self.near_value
+        z = torch.einsum("nrh,nrhk->nhk", pattern, values)
+        return self._after_attention(F.embedding(query, tokens), z)[2]
 
     def _after_attention(self, x, z):
         mid = x + self.out(z.flatten(-2))

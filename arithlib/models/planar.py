@@ -223,7 +223,7 @@ def continued(model: PlanarTransformer, prompt: str, limit: int) -> str:
     window, tokens = model.config.window, CharacterTokenizer().encode(prompt, end=False)
     cells, near = {}, range(window + 1)
     part, line, index = 0, 0, 0
-    for place in range(len(prompt) + limit):
+    for place in range(len(prompt) + limit - 1):
         token = tokens[place]
         if token >= 10:
             part, line = (1, 0) if token == EQUALS and part == 0 else (part, line + 1)

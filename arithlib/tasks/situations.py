@@ -3,7 +3,7 @@
 Whatever the sum, an answer token of `arithlib.tasks.totals` in rows sees at most seven tokens. Which sets of seven can
 occur, and what has to be written then, follows from three numbers at two places: the last total but one, u, which is
 out of sight, the number that was added to it, x, the number being added now, y, and a carry into either sum. All of it
-occurs in sums of at most three numbers of at most three digits; `witness` finds one.
+occurs in sums of at most three numbers of at most four digits; `witness` finds one.
 
 Dimensions: M situations, R = 8 slots in the order of `arithlib.models.planar.contexts`: now the next and the last place
 of y and x, the cell to be written (never there) and the token itself, and the next and last place of u + x.
@@ -48,16 +48,15 @@ def every_situation() -> tuple[Tensor, Tensor]:
     parts = [_starts()]
     for first in (True, False):
         states, carries = _states(first), torch.arange(1 if first else 2)
-        u, x, carry = _pairs(states, states, carries)
+        u, x, carry = _all(states, states, carries)
         seen = torch.cat([x, _added(u, x, carry)], 1).unique(dim=0)  # u is out of sight
-        seen, y, carry = _pairs(seen, states, carries)
+        seen, y, carry = _all(seen, states, carries)
         written = _added(seen[:, 2:], y, carry)
         reached = written[:, 0] != ABSENT
         parts.append(_rows(y, seen[:, :2], written[:, :1], seen[:, 2:], written[:, 1:])[reached])
-        alone = torch.full((len(states), 2), ABSENT)  # the first total, which is the first number
-        lone = states[states[:, 0] != ABSENT]
-        alone = alone[: len(lone)]
-        parts.append(_rows(lone, alone, lone[:, :1], alone, lone[:, 1:]))
+        first_number = states[states[:, 0] != ABSENT]  # which is the first total
+        nothing = torch.full_like(first_number, ABSENT)
+        parts.append(_rows(first_number, nothing, first_number[:, :1], nothing, first_number[:, 1:]))
     found = torch.cat(parts)
     found[:, -1] = torch.where(found[:, -1] == ABSENT, EQUALS, found[:, -1])
     code = ((found + 1) * 16 ** torch.arange(found.shape[1])).sum(1)
@@ -67,10 +66,10 @@ def every_situation() -> tuple[Tensor, Tensor]:
     return found[:, :-1], found[:, -1]
 
 
-def _pairs(first, second, carries):
-    """All rows of the first with all of the second and all carries."""
-    at = torch.cartesian_prod(torch.arange(len(first)), torch.arange(len(second)), torch.arange(len(carries)))
-    return first[at[:, 0]], second[at[:, 1]], carries[at[:, 2]]
+def _all(first, second, third):
+    """Every row of the first with every row of the second and of the third."""
+    at = torch.cartesian_prod(*(torch.arange(len(table)) for table in (first, second, third)))
+    return first[at[:, 0]], second[at[:, 1]], third[at[:, 2]]
 
 
 def _rows(y, x, own, before, following):
@@ -99,17 +98,22 @@ def witness(keys: list[int]) -> list[int]:
     if before == x == (ABSENT, ABSENT) and own == y[0]:
         return [_number(y, "")]
     for first in (True, False):
-        carries = (0,) if first else (0, 1)
-        for u, one, two in product(_states(first), carries, carries):
-            total = _added(u, torch.tensor(x), torch.tensor(one))
-            written = _added(total, torch.tensor(y), torch.tensor(two))
-            if total.tolist() == list(before) and written[0] == own:
-                low = [""] * 3 if first else {(0, 0): "000", (1, 0): "990", (0, 1): "505", (1, 1): "999"}[one, two]
-                if not first or min(x[0], y[0]) >= 0:  # at the lowest place every number has a digit
-                    return [_number(places, digit) for places, digit in zip((u.tolist(), x, y), low, strict=True)]
+        if first and min(x[0], y[0]) < 0:
+            continue  # at the lowest place every number has a digit
+        carries = torch.arange(1 if first else 2)
+        u, one, two = _all(_states(first), carries, carries)
+        total = _added(u, torch.tensor(x), one)
+        written = _added(total, torch.tensor(y), two)
+        fits = ((total == torch.tensor(before)).all(1) & (written[:, 0] == own)).nonzero()[:, 0]
+        if len(fits):
+            row = int(fits[0])
+            lowest = {(0, 0): "000", (1, 0): "990", (0, 1): "505", (1, 1): "999"}[int(one[row]), int(two[row])]
+            lowest = ("", "", "") if first else lowest  # digits of u, x and y below, which carry so
+            return [_number(n, low) for n, low in zip((u[row].tolist(), x, y), lowest, strict=True)]
     raise ValueError(f"no sum has {keys} around one of its answer's tokens")
 
 
 def _number(places, low):
-    """The number with this lowest digit, or none, and these above it."""
-    return int("".join(str(digit) for digit in reversed(places) if digit >= 0) + low)
+    """The number with this lowest digit, or none, and these above it; a zero on top has a one above it."""
+    top = "1" if places[1] == 0 else ""
+    return int(top + "".join(str(digit) for digit in reversed(places) if digit >= 0) + low)

@@ -46,7 +46,7 @@ class PlanarConfig:
 
     d_model: int = 32
     n_heads: int = 4
-    d_mlp: int = 64
+    d_mlp: int = 128
     addresses: str = "plane"
     window: int = 1
     reach: int = 64
@@ -97,7 +97,8 @@ class PlanarTransformer(nn.Module):
             torch.manual_seed(seed)
             self.embedding = nn.Embedding(len(ALPHABET), c.d_model)
             self.near = nn.Parameter(torch.randn(c.n_slots, c.n_heads))
-            self.near_value = nn.Parameter(torch.randn(c.n_slots, c.n_heads, c.d_model // c.n_heads))
+            # Small, or it drowns what is read: of two runs with vectors of size one, one ended far from right.
+            self.near_value = nn.Parameter(0.2 * torch.randn(c.n_slots, c.n_heads, c.d_model // c.n_heads))
             self.qkv, self.out = nn.Linear(c.d_model, 3 * c.d_model), nn.Linear(c.d_model, c.d_model, bias=False)
             self.mlp_in, self.mlp_out = nn.Linear(c.d_model, c.d_mlp), nn.Linear(c.d_mlp, c.d_model)
             self.unembedding = nn.Linear(c.d_model, len(ALPHABET))
@@ -212,6 +213,22 @@ def margins(model: PlanarTransformer, tokens: Tensor) -> Tensor:
         row, place = answer_mask(tokens).nonzero().unbind(1)
         lead = _lead(model(tokens)[row, place], tokens[row, place + 1])
     return torch.full((len(tokens),), torch.inf).scatter_reduce(0, row, lead, "amin")
+
+
+@torch.no_grad()
+def right_by_line(model: PlanarTransformer, tokens: Tensor) -> Tensor:
+    """(B, T) whole texts -> (L,) share of right tokens in each line of the answers, given the right ones before.
+
+    The last line is the end token alone.
+    """
+    row, place = answer_mask(tokens).nonzero().unbind(1)
+    if model.config.addresses == "plane":
+        query, keys, following, _ = contexts(tokens, model.config.window)
+        right = leads(model, query, keys, following) > 0
+    else:
+        right = _lead(model(tokens)[row, place], tokens[row, place + 1]) > 0
+    line = table_address(tokens)[1][row, place]
+    return torch.bincount(line, weights=right.double()) / torch.bincount(line)
 
 
 @torch.no_grad()

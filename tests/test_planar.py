@@ -11,7 +11,15 @@ import torch.nn.functional as F
 from arithlib import checkpoints, experiments
 from arithlib.experiments.planar import PlanarExperiment, encode
 from arithlib.models.planar import (
-    ADDRESSES, PlanarConfig, PlanarTransformer, answer_mask, contexts, continued, margins, table_address, total,
+    ADDRESSES,
+    PlanarConfig,
+    PlanarTransformer,
+    answer_mask,
+    contexts,
+    continued,
+    margins,
+    table_address,
+    total,
 )  # fmt: skip
 from arithlib.tasks.totals import LAYOUTS, RunningTotals
 from arithlib.tokenizer import END, CharacterTokenizer
@@ -119,7 +127,10 @@ def test_a_margin_is_positive_where_every_step_of_the_answer_is_the_most_likely(
         found = margins(made, tokens)
         for row, text in enumerate(tokens):
             worst = min(
-                float(logits[row, place, text[place + 1]] - logits[row, place].index_fill(0, text[place + 1], -1e9).max())
+                float(
+                    logits[row, place, text[place + 1]]
+                    - logits[row, place].index_fill(0, text[place + 1], -1e9).max()
+                )
                 for place in answer_mask(tokens)[row].nonzero()[:, 0].tolist()
             )
             assert float(found[row]) == pytest.approx(worst, abs=1e-5)

@@ -15,7 +15,13 @@ from torch import Tensor
 
 from arithlib.experiments.base import Experiment
 from arithlib.models.planar import (
-    PlanarConfig, PlanarTransformer, answer_mask, contexts, leads, margins, right_by_line,
+    PlanarConfig,
+    PlanarTransformer,
+    answer_mask,
+    contexts,
+    leads,
+    margins,
+    right_by_line,
 )  # fmt: skip
 from arithlib.tasks.situations import every_situation
 from arithlib.tasks.totals import RunningTotals, of_length
@@ -71,7 +77,12 @@ def _asked(model, tokens):
 def beyond(task: RunningTotals, sums: int = 100) -> dict[str, list[list[int]]]:
     """Sums of the largest size of training, of twice its digits, twice its numbers, and twice both; any lengths."""
     rng, d, n = random.Random(0), task.max_digits, task.max_count
-    sizes = {"as trained": (d, n), "twice the digits": (2 * d, n), "twice the numbers": (d, 2 * n), "twice both": (2 * d, 2 * n)}
+    sizes = {
+        "as trained": (d, n),
+        "twice the digits": (2 * d, n),
+        "twice the numbers": (d, 2 * n),
+        "twice both": (2 * d, 2 * n),
+    }
     return {
         name: [[of_length(rng.randint(1, digits), rng) for _ in range(count)] for _ in range(sums)]
         for name, (digits, count) in sizes.items()

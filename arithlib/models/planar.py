@@ -57,7 +57,9 @@ class PlanarConfig:
         if self.addresses not in ADDRESSES:
             raise ValueError(f"addresses = {self.addresses!r}: choose one of {', '.join(ADDRESSES)}")
         if self.window < 1 or self.reach < 1:
-            raise ValueError(f"window = {self.window}, reach = {self.reach}: at least 1, or a token does not see itself")
+            raise ValueError(
+                f"window = {self.window}, reach = {self.reach}: at least 1, or a token does not see itself"
+            )
 
     @property
     def n_slots(self) -> int:
@@ -249,7 +251,10 @@ def continued(model: PlanarTransformer, prompt: str, limit: int) -> str:
         if place < len(prompt) - 1:
             continue
         keys = [
-            cells.get((which, line - up, index + 1 - left), ABSENT) for which in (0, 1) for up in near for left in near
+            cells.get((which, line - up, index + 1 - left), ABSENT)
+            for which in (0, 1)
+            for up in near
+            for left in near
         ]
         tokens.append(int(model.context_logits(torch.tensor([token]), torch.tensor([keys])).argmax()))
         if tokens[-1] == END:

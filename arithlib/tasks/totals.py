@@ -1,8 +1,8 @@
-"""Sums of many numbers with running totals: `21+43+5=21=55=06=$` is 12 + 34 + 5, by way of 12, 46 and 51 (chapter 74).
+"""Sums of many numbers with running totals: `21+43+5=21=64=15=$` is 12 + 34 + 5, by way of 46 (chapter 74).
 
-The question and the answer are two tables with a line for each number; a sign opens a line, and the answer's line r is
-the total of the first r numbers. Numbers are written lowest digit first. Written by columns, both tables are turned
-over: a line for each place, lowest place first, and in it a digit for each number, filled up with zeros.
+The question and the answer are two tables with a line for each number. A sign opens a line, and the answer's line r is
+the total of numbers 0 to r. Numbers are written lowest digit first. Written by columns, both tables are turned over: a
+line for each place, lowest place first, and in it a digit for each number, filled up with zeros.
 
     rows       21+43+5=21=64=15=$
     columns    245+130=261=145=$        12 + 34 + 5 = 51
@@ -30,7 +30,7 @@ KINDS = (
 
 @dataclass(frozen=True)
 class RunningTotals:
-    """Sums of 1 to `max_count` numbers of 1 to `max_digits` digits each, all equally likely, and how they are written.
+    """Sums of 1 to `max_count` numbers of 1 to `max_digits` digits each, all equally likely, as text.
 
     layout: "rows" (a number a line) or "columns" (a place a line).
     """

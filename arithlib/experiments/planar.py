@@ -128,11 +128,11 @@ class PlanarExperiment(Experiment):
 # ---- presets -----------------------------------------------------------------------------------------------------
 
 
-def preset(name, about, seed, **more):
+def preset(name, about, seed, evaluate_every=150, **more):
     """1,500 steps, whatever the addresses; the rate warms up over a twentieth of them and falls along a cosine."""
     steps = 1500
     return PlanarExperiment(
-        name=name, about=f"{about} (chapter 74)", steps=steps, evaluate_every=steps // 10, model_seed=seed,
+        name=name, about=f"{about} (chapter 74)", steps=steps, evaluate_every=evaluate_every, model_seed=seed,
         data_seed=seed, optimizer=ScheduledAdamW(lr=1e-2, steps=steps, warmup_steps=steps // 20, weight_decay=0.0),
         **more,
     )  # fmt: skip

@@ -1,7 +1,7 @@
 """A transformer that looks by two addresses: which line of a table, and which place in the line (chapter 74).
 
-A text of the form question = answer is two tables, a line after each sign (`arithlib.tasks.totals`). Every token has a
-*part* (0 the question, 1 the answer), a *line* in it and an *index* in the line, all functions of the tokens so far:
+A text of the form question = answer is two tables, a line after each sign (`arithlib.tasks.totals`). Every token has
+a *part* (0 the question, 1 the answer), a *line* in it and an *index* in the line, functions of the tokens so far:
 
     tokens      2 1 + 4 3 + 5 = 2 1 = 6 4 = 1 5 = $
     part        0 0 0 0 0 0 0 1 1 1 1 1 1 1 1 1 1 1
@@ -11,8 +11,8 @@ A text of the form question = answer is two tables, a line after each sign (`ari
 A token asks for the cell that comes next, (line, index + 1). A key is so many lines and so many places before that
 cell; scores and values know these differences alone, so that no length and no count is new.
 
-Dimensions: B batch, T tokens (queries), S keys, N contexts, R slots (relative addresses), D d_model, H heads, K d_head,
-F d_mlp, V vocabulary.
+Dimensions: B batch, T tokens (queries), S keys, N contexts, R slots (relative addresses), D d_model, H heads,
+K d_head, F d_mlp, V vocabulary.
 """
 
 from dataclasses import dataclass
@@ -40,8 +40,8 @@ CONTEXTS_A_PASS = 32_768
 class PlanarConfig:
     """Sizes of the model and what it knows of a key's place.
 
-    addresses: one of ADDRESSES. window: the largest difference that is seen, in lines and in places. reach: "label" has
-    as many vectors, the last for all lines from there on; "token" sees every distance, with one score from there on.
+    addresses: one of ADDRESSES. window: the largest difference that is seen, in lines and in places. reach: "label"
+        has as many vectors, the last for all lines from there on; "token" tells distances apart up to it.
     """
 
     d_model: int = 32

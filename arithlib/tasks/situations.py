@@ -1,12 +1,12 @@
 """Every situation of a decoder that adds line by line and sees one line up and one place back (chapter 74).
 
-Whatever the sum, an answer token of `arithlib.tasks.totals` in rows sees at most seven tokens. Which sets of seven can
-occur, and what has to be written then, follows from three numbers at two places: the last total but one, u, which is
-out of sight, the number that was added to it, x, the number being added now, y, and a carry into either sum. All of it
-occurs in sums of at most three numbers of at most four digits; `witness` finds one.
+Whatever the sum, an answer token of `arithlib.tasks.totals` in rows sees at most seven tokens. Which seven can occur,
+and what has to be written then, follows from three numbers at two places: the last total but one, u, which is out of
+sight, the number that was added to it, x, the number being added now, y, and a carry into either sum. All of it occurs
+in sums of at most three numbers of at most four digits; `witness` finds one.
 
-Dimensions: M situations, R = 8 slots in the order of `arithlib.models.planar.contexts`: now the next and the last place
-of y and x, the cell to be written (never there) and the token itself, and the next and last place of u + x.
+Dimensions: S states, M situations, R = 8 slots in the order of `arithlib.models.planar.contexts`: the next and the
+last place of y and of x, the cell to be written (never there), the token itself, the next and last place of u + x.
 """
 
 from functools import lru_cache

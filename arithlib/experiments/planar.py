@@ -155,5 +155,5 @@ def presets():
         for seed in range(3):
             yield preset(
                 f"planar-{addresses}-s{seed}", about, seed, model=PlanarConfig(addresses=addresses),
-                ships_weights=False,
+                evaluate_every=500, ships_weights=False,
             )  # fmt: skip

@@ -1,8 +1,8 @@
 """Every situation of a decoder that adds line by line and sees one line up and one place back (chapter 74).
 
 Whatever the sum, an answer token of `arithlib.tasks.totals` in rows sees at most seven tokens. Which seven can occur,
-and what has to be written then, follows from three numbers at two places: the last total but one, u, which is out of
-sight, the number that was added to it, x, the number being added now, y, and a carry into either sum. All of it occurs
+and what has to be written then, follows from three numbers at two places: u, the last total but one, which is out of
+sight; x, the number that was added to it; y, the number being added now; and a carry into either sum. All occurs
 in sums of at most three numbers of at most four digits; `witness` finds one.
 
 Dimensions: S states, M situations, R = 8 slots in the order of `arithlib.models.planar.contexts`: the next and the

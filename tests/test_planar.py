@@ -167,7 +167,7 @@ def test_training_lowers_the_loss():
 
 
 def test_all_variants_have_the_same_budget_and_small_sums():
-    assert len(FAMILY) >= 18
+    assert len(FAMILY) >= 16
     assert {(e.steps, e.batch_size, e.task.max_digits, e.task.max_count) for e in FAMILY} == {(1500, 48, 5, 4)}
 
 

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 
 from arithlib import checkpoints, experiments
-from arithlib.experiments.planar import PlanarExperiment, encode
+from arithlib.experiments.planar import PlanarExperiment, beyond, encode
 from arithlib.models.planar import (
     ADDRESSES,
     PlanarConfig,
@@ -18,6 +18,7 @@ from arithlib.models.planar import (
     contexts,
     continued,
     margins,
+    right_by_line,
     table_address,
     total,
 )  # fmt: skip
@@ -158,6 +159,24 @@ def test_the_loss_is_that_of_the_forward_on_the_answer():
         asks = answer_mask(tokens)[:, :-1]
         expected = F.cross_entropy(made(tokens)[:, :-1][asks], tokens[:, 1:][asks])
         torch.testing.assert_close(experiment.objective(made, None).loss(made, 7), expected)
+
+
+def test_right_tokens_by_line_are_those_that_the_forward_makes_most_likely():
+    for addresses in ("plane", "token"):
+        made, tokens = model(addresses), encode(RunningTotals(), sums())
+        line, chosen = table_address(tokens)[1], made(tokens).argmax(-1)
+        hits = {at: [] for at in range(int(line.max()) + 1)}
+        for row, place in answer_mask(tokens).nonzero().tolist():
+            hits[int(line[row, place])].append(float(chosen[row, place] == tokens[row, place + 1]))
+        expected = [sum(hit) / len(hit) for hit in hits.values()]
+        torch.testing.assert_close(right_by_line(made, tokens), torch.tensor(expected).double())
+
+
+def test_sums_beyond_training_have_the_sizes_of_their_names():
+    for name, (digits, count) in zip(beyond(QUICK.task), ((2, 2), (4, 2), (2, 4), (4, 4)), strict=True):
+        drawn = beyond(QUICK.task, 50)[name]
+        assert {len(numbers) for numbers in drawn} == {count}
+        assert max(len(str(number)) for numbers in drawn for number in numbers) == digits
 
 
 def test_training_lowers_the_loss():

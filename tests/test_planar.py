@@ -185,9 +185,10 @@ def test_training_lowers_the_loss():
     assert run.history["loss"][-1] < 0.9 * run.history["loss"][0]
 
 
-def test_all_variants_have_the_same_budget_and_small_sums():
-    assert len(FAMILY) >= 16
-    assert {(e.steps, e.batch_size, e.task.max_digits, e.task.max_count) for e in FAMILY} == {(1500, 48, 5, 4)}
+def test_compared_variants_have_the_same_budget_and_all_see_small_sums_alone():
+    assert len(FAMILY) >= 19
+    assert {(e.batch_size, e.task.max_digits, e.task.max_count) for e in FAMILY} == {(48, 5, 4)}
+    assert {e.steps for e in FAMILY if not e.name.startswith("planar-rows")} == {1500}
 
 
 def test_a_shipped_model_adds_many_numbers_and_a_blind_one_says_so():

@@ -128,9 +128,8 @@ class PlanarExperiment(Experiment):
 # ---- presets -----------------------------------------------------------------------------------------------------
 
 
-def preset(name, about, seed, evaluate_every=150, **more):
-    """1,500 steps, whatever the addresses; the rate warms up over a twentieth of them and falls along a cosine."""
-    steps = 1500
+def preset(name, about, seed, steps=1500, evaluate_every=150, **more):
+    """An experiment whose rate warms up over a twentieth of its steps and falls to zero along a cosine."""
     return PlanarExperiment(
         name=name, about=f"{about} (chapter 74)", steps=steps, evaluate_every=evaluate_every, model_seed=seed,
         data_seed=seed, optimizer=ScheduledAdamW(lr=1e-2, steps=steps, warmup_steps=steps // 20, weight_decay=0.0),
@@ -142,7 +141,11 @@ def presets():
     """Every experiment of chapter 74, in the order in which `arithlib list` prints them."""
     yield preset("planar-live", "addresses in the plane, trained while the book is built", 5)
     for seed in range(3):
-        yield preset(f"planar-rows-s{seed}", "sums of many numbers, addresses in the plane", seed)
+        yield preset(
+            f"planar-rows-s{seed}", "sums of many numbers, addresses in the plane", seed, steps=3000,
+            evaluate_every=300,
+        )  # fmt: skip
+        yield preset(f"planar-short-s{seed}", "the same for half as long", seed, ships_weights=False)
         yield preset(
             f"planar-columns-s{seed}", "the same, written by columns", seed, task=RunningTotals(layout="columns")
         )

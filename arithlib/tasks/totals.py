@@ -2,7 +2,8 @@
 
 The question and the answer are two tables with a line for each number. A sign opens a line, and the answer's line r
 is the total of numbers 0 to r. Numbers are written lowest digit first. Written by columns, both tables are turned
-over: a line for each place, lowest place first, and in it a digit for each number, filled up with zeros.
+over: a line for each place, lowest place first, and in it a digit for each number, filled up with zeros to the digits
+of the sum, so that the question in columns tells how many the answer has.
 
     rows       21+43+5=21=64=15=$
     columns    245+130=261=145=$        12 + 34 + 5 = 51

@@ -1,13 +1,15 @@
 """The chapters, as committed and as they ran."""
 
+import ast
 import json
+from collections import Counter
 from pathlib import Path
 
 import nbformat
 import pytest
 import yaml
 
-from arithlib.publishing.cells import default_parameters, unread_parameters
+from arithlib.publishing.cells import code_of, default_parameters, unread_parameters
 from arithlib.publishing.project import Project
 
 PROJECT = Project(Path(__file__).resolve().parent.parent)
@@ -45,6 +47,19 @@ def test_a_committed_notebook_is_valid_and_holds_no_outputs(name):
             assert cell.outputs == [], f"cell {number} has outputs: strip them before committing"
             assert cell.execution_count is None, f"cell {number} has an execution count: strip it before committing"
     assert not {"widgets", "papermill"} & set(notebook.metadata)
+
+
+def figure_keys(notebook) -> list[str]:
+    """The keys of its figures, as its code has them."""
+    nodes = [node for cell in notebook.cells for part in code_of(cell) for node in ast.walk(part)]
+    calls = [c for c in nodes if isinstance(c, ast.Call) and isinstance(c.func, ast.Name) and c.func.id == "figure"]
+    return [call.args[0].value for call in calls if isinstance(call.args[0], ast.Constant)]
+
+
+def test_no_two_figures_of_the_book_have_one_key():
+    """They are labels of one site, whose build comes long after the chapters have run."""
+    keys = Counter(key for name in NOTEBOOKS for key in figure_keys(source(name)))
+    assert len(keys) > 100 and [key for key, count in keys.items() if count > 1] == []
 
 
 @pytest.mark.parametrize("name", NOTEBOOKS)

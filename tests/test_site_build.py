@@ -54,6 +54,11 @@ def test_data_and_drawing_of_a_figure_are_one_click_away(site):
         assert target.is_file() and target.suffix == suffix
 
 
+def test_only_the_page_of_the_search_loads_its_index(site):
+    loading = {p.name for p in site.rglob("*.html") if "searchindex.js" in p.read_text("utf8")}
+    assert loading == {"search.html"} and (site / "searchindex.js").is_file()
+
+
 def test_chapter_and_library_link_to_each_other(site):
     name = "arithlib.tasks.modular.ModularAddition"
     assert soup(site, "notebooks/10_waves.html").find("a", href=f"../book/api.html#{name}")

@@ -3,13 +3,13 @@
 import ast
 import hashlib
 import json
-import struct
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from forging import nudged
 
 from arithlib.certify import addition, checker
 
@@ -59,14 +59,10 @@ def forged(tmp_path):
     """A function that changes the certificate, and the weights if asked to, and lets the checker look at both."""
 
     def forge(certificate=None, weight=None, by=0.0, own_up=True):
-        content = bytearray(files(NAME)[0].read_bytes())
+        content = files(NAME)[0].read_bytes()
         stated = json.loads(files(NAME)[1].read_text())
         if weight:
-            start = 8 + struct.unpack("<Q", content[:8])[0]
-            name, place = weight
-            first = start + json.loads(content[8:start])[f"model/{name}"]["data_offsets"][0] + 4 * place
-            value = struct.unpack("<f", content[first : first + 4])[0]
-            content[first : first + 4] = struct.pack("<f", value + by)
+            content = nudged(content, *weight, by)
             if own_up:
                 stated["sha256"] = hashlib.sha256(content).hexdigest()
         (tmp_path / "w.safetensors").write_bytes(content)

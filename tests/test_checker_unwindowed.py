@@ -2,12 +2,12 @@
 
 import hashlib
 import json
-import struct
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from forging import nudged
 from safetensors.torch import load_file, save_file
 
 from arithlib import checkpoints
@@ -37,14 +37,10 @@ def forged(tmp_path, monkeypatch, settled):
     monkeypatch.setattr(checker, "settle", lambda *_: settled)
 
     def forge(certificate=None, weight=None, by=0.0, own_up=True):
-        content = bytearray(WEIGHTS.read_bytes())
+        content = WEIGHTS.read_bytes()
         stated = STATED | (certificate or {})
         if weight:
-            start = 8 + struct.unpack("<Q", content[:8])[0]
-            name, place = weight
-            first = start + json.loads(content[8:start])[f"model/{name}"]["data_offsets"][0] + 4 * place
-            value = struct.unpack("<f", content[first : first + 4])[0]
-            content[first : first + 4] = struct.pack("<f", value + by)
+            content = nudged(content, *weight, by)
             if own_up:
                 stated["sha256"] = hashlib.sha256(content).hexdigest()
         (tmp_path / "w").write_bytes(content)

@@ -77,6 +77,12 @@ def find(name: str) -> Path | None:
     return next((folder for folder in holding if _is_usable(name, folder)), holding[0] if holding else None)
 
 
+def is_here(name: str) -> bool:
+    """Whether a checkpoint of that name is here that is neither stale nor damaged."""
+    folder = find(name)
+    return folder is not None and _is_usable(name, folder)
+
+
 def _is_usable(name: str, folder: Path) -> bool:
     try:
         note = json.loads((folder / f"{name}.json").read_text())

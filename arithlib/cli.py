@@ -87,7 +87,7 @@ def _list(options) -> int:
 
     for experiment in experiments.match(options.pattern):
         folder = checkpoints.find(experiment.name)
-        where = "-" if folder is None else folder.name
+        where = "-" if folder is None else folder.name if checkpoints.is_here(experiment.name) else "unusable"
         size = f"{experiment.scale:4} {experiment.steps:>7,} steps"
         print(f"{experiment.name:26} {size}  {where:12} {experiment.about}")
     return 0
@@ -103,7 +103,7 @@ def _train(options) -> int:
         raise ValueError(
             "train takes NAME (with --minutes, or with --stack), or --queue with --minutes and --out; see --help"
         )
-    chosen = [e for e in experiments.match(options.name) if options.retrain or checkpoints.find(e.name) is None]
+    chosen = [e for e in experiments.match(options.name) if options.retrain or not checkpoints.is_here(e.name)]
     if not chosen:
         print(f"{options.name}: matching weights are here already; --retrain makes them again.")
     elif options.stack:

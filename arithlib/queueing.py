@@ -26,7 +26,7 @@ def missing(scale: str) -> list[Experiment]:
     if not valued:
         known = sorted({e.scale for e in experiments.EXPERIMENTS.values()})
         raise ValueError(f"no queue is called {scale!r}; there are: {', '.join(known)}")
-    return sorted((e for e in valued if checkpoints.find(e.name) is None), key=lambda e: -e.value)
+    return sorted((e for e in valued if not checkpoints.is_here(e.name)), key=lambda e: -e.value)
 
 
 def work(scale: str, minutes: float, out: Path, device: str | None = None) -> list[Path]:

@@ -9,6 +9,7 @@ import torch
 
 import arithlib
 from arithlib import checkpoints, experiments
+from arithlib.cli import main
 from arithlib.models.grokking import GrokkingConfig
 from arithlib.tasks.modular import ModularAddition
 
@@ -111,6 +112,18 @@ def test_training_again_mends_what_was_shipped_stale_or_altered(small, tmp_path,
     checkpoints.load_or_train("small", retrain=True, progress=False)
     assert checkpoints.find("small") == tmp_path / "runs"
     assert checkpoints.read("small").experiment == experiments.get("small")
+
+
+def test_the_command_trains_what_is_stale_and_leaves_what_is_fresh(small, monkeypatch, capsys):
+    assert main(["train", "small", "--device", "cpu"]) == 0 and checkpoints.is_here("small")
+    assert "small: " in capsys.readouterr().out
+    assert main(["train", "small", "--device", "cpu"]) == 0
+    assert "matching weights are here already" in capsys.readouterr().out
+    monkeypatch.setitem(experiments.EXPERIMENTS, "small", dataclasses.replace(small, model_seed=1))
+    assert not checkpoints.is_here("small")
+    assert main(["list", "small"]) == 0 and "unusable" in capsys.readouterr().out
+    assert main(["train", "small", "--device", "cpu"]) == 0
+    assert checkpoints.read("small").experiment.model_seed == 1
 
 
 def test_a_gpu_that_is_not_there_is_refused(small, monkeypatch):

@@ -63,5 +63,5 @@ def test_a_fraction_outside_the_open_unit_interval_is_refused(fraction):
 
 
 def test_a_fraction_that_leaves_no_training_pair_is_refused():
-    with pytest.raises(ValueError, match="leaves no training or no test pair"):
+    with pytest.raises(ValueError, match="leaves no training pair among 9"):
         ModularAddition(p=3, train_fraction=0.05)

@@ -4,14 +4,15 @@ Dimensions: B pairs. Tokens 0..p-1 are the residues, token p is '='.
 """
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import torch
 from torch import Tensor
 
+from arithlib.tasks.pairs import SplitPairs
+
 
 @dataclass(frozen=True)
-class ModularAddition:
+class ModularAddition(SplitPairs):
     """The task `a + b = ? (mod p)` with a random share of all p * p ordered pairs as training set.
 
     p: modulus, at least 3; the number of residues.
@@ -26,39 +27,12 @@ class ModularAddition:
     def __post_init__(self):
         if not isinstance(self.p, int) or self.p < 3:
             raise ValueError(f"p = {self.p!r}: the modulus must be an integer of at least 3")
-        if not 0 < self.train_fraction < 1:
-            raise ValueError(
-                f"train_fraction = {self.train_fraction!r}: must lie strictly between 0 and 1, "
-                "so that both the training and the test set have pairs"
-            )
-        if not 0 < int(self.train_fraction * self.p**2) < self.p**2:
-            raise ValueError(
-                f"train_fraction = {self.train_fraction!r} leaves no training or no test pair among "
-                f"{self.p**2} at p = {self.p}"
-            )
-
-    @cached_property
-    def pairs(self) -> Tensor:
-        """(p * p, 2) every ordered pair (a, b), a slowest."""
-        return torch.cartesian_prod(torch.arange(self.p), torch.arange(self.p))
-
-    @cached_property
-    def train_mask(self) -> Tensor:
-        """(p * p,) True where the pair of that row of `pairs` trains."""
-        shuffled = torch.randperm(self.p**2, generator=torch.Generator().manual_seed(self.data_seed))
-        mask = torch.zeros(self.p**2, dtype=torch.bool)
-        mask[shuffled[: int(self.train_fraction * self.p**2)]] = True
-        return mask
+        super().__post_init__()
 
     @property
-    def train_pairs(self) -> Tensor:
-        """(B, 2) the training pairs, in the order of `pairs`."""
-        return self.pairs[self.train_mask]
-
-    @property
-    def test_pairs(self) -> Tensor:
-        """(B, 2) every pair that does not train."""
-        return self.pairs[~self.train_mask]
+    def n_numbers(self) -> int:
+        """p, the residues 0 to p - 1."""
+        return self.p
 
     def answers(self, pairs: Tensor) -> Tensor:
         """(B, 2) pairs -> (B,) residues (a + b) mod p.

@@ -10,10 +10,11 @@ Dimensions: B prompts, N questions of one kind.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 
 import torch
 from torch import Tensor
+
+from arithlib.tasks.pairs import SplitPairs
 
 N_NUMBERS = 199
 SIGNS = ("+", "-", "//", "*", "mod", "solve", "=")
@@ -89,7 +90,7 @@ def digit_answer(c: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Sums:
+class Sums(SplitPairs):
     """All sums of two numbers from 0 to 99, a random share of the pairs as training set.
 
     train_fraction: strictly between 0 and 1. data_seed: which pairs those are.
@@ -98,29 +99,7 @@ class Sums:
     train_fraction: float = 0.6
     data_seed: int = 0
 
-    def __post_init__(self):
-        if not 0 < self.train_fraction < 1:
-            raise ValueError(f"train_fraction = {self.train_fraction!r}: must lie strictly between 0 and 1")
-
-    @cached_property
-    def pairs(self) -> Tensor:
-        """(10,000, 2) every pair (a, b), a slowest."""
-        return torch.cartesian_prod(torch.arange(100), torch.arange(100))
-
-    @cached_property
-    def train_mask(self) -> Tensor:
-        """(10,000,) True where the pair of that row of `pairs` trains."""
-        shuffled = torch.randperm(len(self.pairs), generator=torch.Generator().manual_seed(self.data_seed))
-        mask = torch.zeros(len(self.pairs), dtype=torch.bool)
-        mask[shuffled[: int(self.train_fraction * len(self.pairs))]] = True
-        return mask
-
     @property
-    def train_pairs(self) -> Tensor:
-        """(B, 2) the training pairs."""
-        return self.pairs[self.train_mask]
-
-    @property
-    def test_pairs(self) -> Tensor:
-        """(B, 2) every pair that does not train."""
-        return self.pairs[~self.train_mask]
+    def n_numbers(self) -> int:
+        """100, the numbers 0 to 99."""
+        return 100

@@ -224,6 +224,11 @@ def _sums():
                 counts=(1, 2, 3, 4), further=(5, 6, 8), ships_weights=(k, loops) == (1, 4) and seed in SEEDS, **small,
             )  # fmt: skip
     for seed in SEEDS:
+        for loops in (1, 2):
+            yield preset(
+                AdditionExperiment, "depth-add", "up to 4 numbers, three layers (chapter 40)", (3, loops), 3000, seed,
+                counts=(1, 2, 3, 4), further=(5, 6, 8), ships_weights=False, **small,
+            )  # fmt: skip
         yield preset(
             AdditionExperiment, "depth-add-long", "the same, twice the steps (chapter 40)", (4, 1), 6000, seed,
             counts=(1, 2, 3, 4), further=(5, 6, 8), **small,

@@ -42,6 +42,14 @@ def test_products_in_a_cyclic_group_are_sums():
     assert (cyclic(5).product(words) == words.sum(1) % 5).all()
 
 
+@pytest.mark.parametrize("group", [cyclic(5), symmetric(3), alternating(4)], ids=by_name)
+def test_the_distribution_of_products_is_that_of_all_words(group):
+    letters = [1, group.order - 1]
+    words = torch.tensor(letters)[torch.tensor(list(product(range(2), repeat=6)))]
+    counted = torch.stack([running.bincount(minlength=group.order) for running in group.running_products(words).T])
+    assert torch.allclose(group.distribution(letters, 6), counted.double() / len(words))
+
+
 def test_words_are_seeded_and_use_every_letter():
     draw = [cyclic(7).words(9, 100, torch.Generator().manual_seed(seed)) for seed in (3, 3, 4)]
     assert draw[0].equal(draw[1]) and not draw[0].equal(draw[2])

@@ -5,6 +5,7 @@ A group is its multiplication table: element 0 is the identity, `table[a, b]` is
 Dimensions: B words, N letters of a word, P elements of the group.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
@@ -30,6 +31,20 @@ class Group:
     def words(self, n: int, count: int, generator: torch.Generator) -> Tensor:
         """(count, n) independent uniform letters."""
         return torch.randint(self.order, (count, n), generator=generator)
+
+    def distribution(self, letters: Sequence[int], n: int) -> Tensor:
+        """(n, P) probability of each product of 1, 2, ..., n letters, each drawn alike from `letters`.
+
+        >>> cyclic(5).distribution([1, 2], 2)[1].tolist()
+        [0.0, 0.0, 0.25, 0.5, 0.25]
+        """
+        step = torch.zeros(self.order, self.order, dtype=torch.float64)
+        for letter in letters:
+            step[torch.arange(self.order), self.table[:, letter]] += 1 / len(letters)
+        rows = [step[0]]
+        for _ in range(n - 1):
+            rows.append(rows[-1] @ step)
+        return torch.stack(rows)
 
     def running_products(self, words: Tensor) -> Tensor:
         """(B, N) words -> (B, N) the product of the first 1, 2, ..., N letters, from the left.

@@ -1,0 +1,111 @@
+"""Experiments on words over a group (chapter 45): one layer, looped, says the product so far after every letter.
+
+The trained counterpart of theorem 2.1 of source 003, which builds such a layer by hand (chapter 43).
+
+arithlib train "words-*"            half a minute a loop on one idle core
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from arithlib.experiments.depth import UNASKED, DepthExperiment, Examples
+from arithlib.models.looped import LoopedTransformer, WordConfig
+from arithlib.tasks.words import Group, alternating, cyclic, symmetric
+from arithlib.training import ScheduledAdamW
+
+GROUPS = {group.name: group for group in (cyclic(60), alternating(5), symmetric(5))}
+
+
+@dataclass(frozen=True, kw_only=True)
+class WordExperiment(DepthExperiment):
+    """A looped layer that reads random words over a few elements of a group.
+
+    group: a name of `GROUPS`. letters: the elements that words are made of. n: letters of a word.
+    aloud: whether the product so far stands in the text after each letter, as in a chain of thought.
+    """
+
+    model: WordConfig
+    group: str
+    letters: tuple[int, ...]
+    n: int
+    aloud: bool = False
+
+    def build(self) -> LoopedTransformer:
+        """Its vocabulary is the group and, last, a token that starts every text."""
+        return LoopedTransformer(self.model, self.model_seed)
+
+    def examples(self, count: int, generator: torch.Generator) -> Examples:
+        """Words, of which every product so far is asked: at the letter that completes it."""
+        group: Group = GROUPS[self.group]
+        drawn = torch.randint(len(self.letters), (count, self.n), generator=generator, device=generator.device)
+        words = torch.tensor(self.letters, device=generator.device)[drawn]
+        products = group.running_products(words.cpu()).to(words.device)
+        start = torch.full((count, 1), group.order, device=words.device)
+        if not self.aloud:
+            return torch.cat([start, words], 1), torch.cat([torch.full_like(start, UNASKED), products], 1)
+        text = torch.stack([words, products], 2).flatten(1)
+        asked = torch.stack([products, torch.full_like(products, UNASKED)], 2).flatten(1)
+        return torch.cat([start, text], 1), torch.cat([torch.full_like(start, UNASKED), asked], 1)
+
+    def batch(self, generator):
+        return [self.examples(self.batch_size, generator)]
+
+    def tests(self, count, generator):
+        """Whole words: all their products right."""
+        return [self.examples(count, generator)]
+
+    @torch.no_grad()
+    def finish(self, model, run):
+        """accuracy_by_place: (1, L + 2, n) of the product of 1 to n letters, after 1 to L + 2 loops, at the end."""
+        generator = torch.Generator().manual_seed(2**31 + 1 + self.data_seed)
+        tokens, targets = self.examples(10 * self.evaluation_count, generator)
+        asked = targets[0] != UNASKED
+        rows = [
+            [(model(part.to(model.device), loops=loops).argmax(-1).cpu() == wanted)[:, asked]
+             for part, wanted in zip(tokens.split(256), targets.split(256), strict=True)]
+            for loops in range(1, self.model.n_loops + 3)
+        ]  # fmt: skip
+        return {"accuracy_by_place": np.array([[torch.cat(row).double().mean(0).tolist() for row in rows]])}
+
+
+# ---- presets -----------------------------------------------------------------------------------------------------
+
+SEEDS = range(3)
+LOOPS = (1, 2, 4)
+SHAPES = (("Z60", 1), *((group, loops) for group in ("A5", "S5") for loops in LOOPS))
+LETTERS = {"Z60": (1, 8), "A5": (15, 16), "S5": (24, 33)}  # permutations: a short cycle, and one of all five
+MORE_LETTERS = (1, 8, 19, 34)  # of Z60: as many different products, soon, as A5 has
+
+
+def presets() -> list[WordExperiment]:
+    """Every experiment of this family, in the order in which `arithlib list` prints them."""
+    made = [
+        _preset(f"words-{group}-{loops}", group, LETTERS[group], loops, seed)
+        for group, loops in SHAPES for seed in SEEDS
+    ]  # fmt: skip
+    made += [_preset("words-Z60-four", "Z60", MORE_LETTERS, 1, seed) for seed in SEEDS]
+    return made + [_preset("words-S5-aloud", "S5", LETTERS["S5"], 1, seed, aloud=True) for seed in SEEDS]
+
+
+def _preset(name, group, letters, loops, seed, *, n=16, aloud=False, steps=1000):
+    return WordExperiment(
+        name=f"{name}-s{seed}",
+        about="products of words over a group (chapter 45)",
+        group=group,
+        letters=letters,
+        n=n,
+        aloud=aloud,
+        steps=steps,
+        evaluate_every=steps // 10,
+        batch_size=64,
+        model_seed=seed,
+        data_seed=seed,
+        model=WordConfig(
+            d_model=64, n_heads=4, d_mlp=256, n_layers=1, n_loops=loops, positions="learned", n_ctx=2 * n + 1,
+            injection="none", d_vocab=GROUPS[group].order + 1,
+        ),
+        optimizer=ScheduledAdamW(lr=3e-3, steps=steps, warmup_steps=steps // 20),
+        ships_weights=False,
+    )  # fmt: skip

@@ -77,6 +77,11 @@ def relative_distance(a: Tensor, b: Tensor) -> Tensor:
     return (a - b).square().sum() / (a.square().sum() + b.square().sum())
 
 
+def squared_distance(a: Tensor, b: Tensor) -> Tensor:
+    """Squared distance; a scalar. Unlike the relative one it is smaller, too, between matrices that are smaller."""
+    return (a - b).square().sum()
+
+
 def mean_over_groups(layers: nn.ModuleList, k: int, measure=cosine) -> Tensor:
     """Equation 4 averaged over groups, as equation 5 has it; a scalar.
 
@@ -90,14 +95,17 @@ def pull(layers: nn.ModuleList, k: int, strength: float, measure: str = "cosine"
     """What is added to a loss, to be minimised, so that blocks of k layers become alike; a scalar.
 
     Equation 5 adds the cosine with a plus sign, which drives blocks apart; that is a negative `strength` here.
-    measure: "cosine", which does not see the scale of a matrix, or "l2" (`relative_distance`), which does.
+    measure: "cosine", which does not see the scale of a matrix; "l2" (`relative_distance`), which sees how unequal
+        two are in scale; "squared" (`squared_distance`), which sees scale itself.
     Raises ValueError for any other.
     """
     if measure == "cosine":
         return -strength * mean_over_groups(layers, k)
     if measure == "l2":
         return strength * mean_over_groups(layers, k, relative_distance)
-    raise ValueError(f"measure = {measure!r}: choose cosine or l2")
+    if measure == "squared":
+        return strength * mean_over_groups(layers, k, squared_distance)
+    raise ValueError(f"measure = {measure!r}: choose cosine, l2 or squared")
 
 
 def similarities(layers: nn.ModuleList, k: int) -> Mapping[str, list[float]]:

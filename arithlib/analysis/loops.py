@@ -146,3 +146,22 @@ def line(x: np.ndarray, y: np.ndarray) -> Line:
     slope, intercept = np.polyfit(x, y, 1)
     off = np.sqrt(((y - intercept - slope * x) ** 2).sum() / (len(x) - 2))
     return Line(float(slope), float(intercept), float(off), np.asarray(x))
+
+
+def ahead(x: np.ndarray, y: np.ndarray, other_x: np.ndarray, other_y: np.ndarray) -> float:
+    """By how much y is above the other at the same x, in the mean over the range of x that both have.
+
+    (n,) points and (m,) others in any order, joined by straight lines; n = 1 compares a point with a curve.
+    Raises ValueError where they have no x in common.
+
+    >>> round(ahead([1.0], [7.0], [0.0, 2.0], [4.0, 8.0]), 6)  # the curve is at 6 there
+    1.0
+    """
+    low, high = max(np.min(x), np.min(other_x)), min(np.max(x), np.max(other_x))
+    if low > high:
+        raise ValueError(
+            f"{np.min(x):.4g} to {np.max(x):.4g} and {np.min(other_x):.4g} to {np.max(other_x):.4g} are apart"
+        )
+    shared = np.linspace(low, high, 200)
+    heights = [np.interp(shared, np.sort(a), np.asarray(b)[np.argsort(a)]) for a, b in ((x, y), (other_x, other_y))]
+    return float(np.mean(heights[0] - heights[1]))

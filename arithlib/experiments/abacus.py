@@ -303,8 +303,6 @@ def _ablations():
     for layers, loops in ((4, 1), (1, 4), (8, 1), (4, 2), (2, 4), (1, 8)):
         model = replace(base, n_layers=layers, n_loops=loops)
         variants[f"{layers}x{loops}"] = (f"{layers} layers looped {loops} times", dict(model=model))
-    deep_fire = replace(base, positions="fire", n_layers=4, n_loops=1)
-    variants["fire-4x1"] = ("positions: fire, 4 layers not looped", dict(model=deep_fire))
     for label, (about, more) in variants.items():
         for seed in SEEDS if label else range(10):
             more = {"task": SIX, "model": base, "offsets": Offsets("per batch", k=40)} | more

@@ -4,10 +4,9 @@ import itertools
 
 import pytest
 import torch
-import torch.nn.functional as F
 
 from arithlib.tasks.bitwise import FAULTS, Or, faults
-from arithlib.tokenizer import END, CharacterTokenizer
+from arithlib.tokenizer import CharacterTokenizer
 
 
 def seeded(seed=0):
@@ -69,12 +68,8 @@ def test_every_fault_of_short_answers_is_named_as_a_search_names_it():
     words = ["".join(bits) for n in range(1, 6) for bits in itertools.product("01", repeat=n)]
     pairs = list(itertools.product(["", *words], words))
     written, answers = (
-        torch.stack([
-            F.pad(torch.tensor([int(bit) for bit in pair[side]], dtype=torch.long), (0, 6 - len(pair[side])), value=END)
-            for pair in pairs
-        ])
-        for side in (0, 1)
-    )  # fmt: skip
+        CharacterTokenizer().encode_batch([pair[side].ljust(6, "$") for pair in pairs]) for side in (0, 1)
+    )
     named = [FAULTS[fault] for fault in faults(written, answers)]
     assert named == [fault_of(*pair) for pair in pairs]
     assert set(named) == set(FAULTS)

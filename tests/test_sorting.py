@@ -15,9 +15,12 @@ def read(tokens):
     """The (letter, number) pairs of a written list and its answer, by plain string handling."""
     text = "".join(WORDS[token] for token in tokens.tolist()).split("$")[0]
     question, answer = text.split("=")
-    pairs, letters = [], [place for place, character in enumerate(question) if character.isalpha()]
-    for place, following in zip(letters, [*letters[1:], len(question)], strict=True):
-        pairs.append((question[place], question[place + 1 : following][::-1]))
+    pairs, number = [], ""
+    for character in question:
+        if character.isdigit():
+            number = character + number
+        else:
+            pairs, number = [*pairs, (character, number)], ""
     return pairs, answer
 
 

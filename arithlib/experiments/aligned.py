@@ -16,7 +16,7 @@ from arithlib.exact_match import Scores, score
 from arithlib.experiments.base import Experiment
 from arithlib.models.looped import LoopedConfig, LoopedTransformer, ProgressiveLoss, WordConfig
 from arithlib.models.positions import Offsets
-from arithlib.tasks.bitwise import FAULTS, Or, faults
+from arithlib.tasks.bitwise import FAULTS, VECTORS, Or, faults
 from arithlib.tasks.operands import Problems
 from arithlib.tasks.sorting import WORDS, Sorting
 from arithlib.tokenizer import END
@@ -27,7 +27,7 @@ CELL = 50
 
 
 class AlignedObjective:
-    """Cross-entropy of the answers of fresh problems at every step, seeded by the step; in two groups of similar length."""
+    """Cross-entropy of the answers of fresh problems at every step, seeded by the step."""
 
     def __init__(self, experiment: "AlignedExperiment"):
         self.experiment, self.generator = experiment, torch.Generator()
@@ -37,11 +37,9 @@ class AlignedObjective:
     def loss(self, model: LoopedTransformer, step: int) -> Tensor:
         e = self.experiment
         generator = self.generator.manual_seed((1_000_003 * e.data_seed + step) % 2**32)
-        problems = e.task.sample(e.batch_size, generator)
-        offset, loops = e.offsets.draw(1, generator), (0, e.model.n_loops)
-        parts = problems.by_length(2)
-        total = sum(ProgressiveLoss()(model, part, offset, loops, part.answer_mask) for part in parts)
-        return total / problems.answer_mask.sum()
+        problems = e.task.sample(e.batch_size, generator).trimmed()
+        offset, mask = e.offsets.draw(1, generator), problems.answer_mask
+        return ProgressiveLoss()(model, problems, offset, (0, e.model.n_loops), mask) / mask.sum()
 
     def evaluate(self, model: LoopedTransformer) -> dict[str, float]:
         """exact_match: share of held-out problems of the training distribution with everything right."""
@@ -62,7 +60,7 @@ class AlignedExperiment(Experiment):
     sizes: tuple[tuple[int, ...], tuple[int, ...]]
     batch_size: int
     data_seed: int = 0
-    evaluation_count: int = 400
+    evaluation_count: int = 200
 
     def build(self):
         return LoopedTransformer(self.model, self.model_seed)
@@ -115,54 +113,47 @@ class OrExperiment(AlignedExperiment):
 # ---- presets -----------------------------------------------------------------------------------------------------
 
 SEEDS = range(3)
-
-
-def preset(kind, name, about, steps, seed, *, lr, **more):
-    """An experiment whose rate warms up over a twentieth of its steps and falls to zero along a cosine."""
-    return kind(
-        name=f"aligned-{name}-s{seed}",
-        about=about,
-        steps=steps,
-        evaluate_every=steps // 20,
-        model_seed=seed,
-        data_seed=seed,
-        optimizer=ScheduledAdamW(lr=lr, steps=steps, warmup_steps=steps // 20),
-        ships_weights=False,
-        **more,
-    )
-
-
-def sorter(positions: str, shape: tuple[int, int], seed: int, *, steps: int = 2500, task: Sorting = Sorting(4, 3)):
-    n_layers, n_loops = shape
-    model = WordConfig(
-        d_model=64, n_heads=4, d_mlp=256, n_layers=n_layers, n_loops=n_loops, positions=positions, n_rows=64,
-        injection="loop", offset=4, d_vocab=len(WORDS),
-    )  # fmt: skip
-    return preset(
-        SortingExperiment, f"sort-{positions.replace('+', '-')}-{n_layers}x{n_loops}",
-        f"sorting, positions: {positions} (chapter 36)", steps, seed, lr=3e-3, task=task, model=model,
-        offsets=Offsets("per batch", k=12), batch_size=64,
-        sizes=(tuple(range(1, 2 * task.max_numbers + 1)), tuple(range(1, 2 * task.max_digits + 1))),
-    )  # fmt: skip
-
-
-def orer(positions: str, vectors: str, seed: int, *, steps: int = 1200, task_bits: int = 10):
-    model = LoopedConfig(
-        d_model=64, n_heads=4, d_mlp=256, n_layers=2, n_loops=2, positions=positions, n_rows=64, offset=4
-    )
-    return preset(
-        OrExperiment, f"or-{vectors}-{positions.replace('+', '-')}",
-        f"OR of two vectors, positions: {positions} (chapter 36)", steps, seed, lr=3e-3,
-        task=Or(task_bits, vectors), model=model, offsets=Offsets("per batch", k=28), batch_size=64,
-        sizes=(tuple(range(2, 31, 4)),) * 2,
-    )  # fmt: skip
+SMALL = dict(d_model=64, n_heads=4, d_mlp=256, n_rows=64)
+LISTS = Sorting(max_numbers=3, max_digits=2)
+# Layers and loops of equal depth; what is looped gets its input again before each loop.
+STANDARD, LOOPED = (2, 1), (1, 2)
 
 
 def presets():
     """Every experiment of this family, in the order in which `arithlib list` prints them."""
-    for seed in SEEDS:
-        for positions in ("abacus", "fire", "abacus+fire"):
-            yield sorter(positions, (4, 1), seed)
-        for vectors in ("one", "random"):
-            for positions in ("abacus", "fire", "abacus+fire", "none"):
-                yield orer(positions, vectors, seed)
+    sorters = {"both": ("abacus+fire", STANDARD), "looped": ("abacus+fire", LOOPED)}
+    sorters |= {positions: (positions, STANDARD) for positions in ("abacus", "fire")}
+    for label, (positions, (n_layers, n_loops)) in sorters.items():
+        for seed in SEEDS:
+            yield _preset(
+                SortingExperiment, f"sort-{label}",
+                f"sorting, {n_layers} x {n_loops}, positions: {positions} (chapter 36)", 1500, seed,
+                task=LISTS, offsets=Offsets("per batch", k=4),
+                model=WordConfig(n_layers=n_layers, n_loops=n_loops, positions=positions, offset=1, d_vocab=len(WORDS), **SMALL),
+                sizes=(tuple(range(1, 2 * LISTS.max_numbers + 1)), tuple(range(1, 2 * LISTS.max_digits + 1))),
+            )  # fmt: skip
+    for vectors, steps in zip(VECTORS, (1200, 500), strict=True):
+        for positions in ("abacus", "fire", "none"):
+            for seed in SEEDS:
+                yield _preset(
+                    OrExperiment, f"or-{vectors}-{positions}",
+                    f"OR of two vectors, positions: {positions} (chapter 36)", steps, seed, task=Or(8, vectors),
+                    offsets=Offsets("per batch", k=24), sizes=(tuple(range(4, 25, 4)),) * 2,
+                    model=LoopedConfig(n_layers=2, n_loops=1, positions=positions, offset=4, **SMALL),
+                )  # fmt: skip
+
+
+def _preset(kind, label, about, steps, seed, **more):
+    """An experiment whose rate warms up over a twentieth of its steps and falls to zero along a cosine."""
+    return kind(
+        name=f"aligned-{label}-s{seed}",
+        about=about,
+        steps=steps,
+        evaluate_every=steps // 10,
+        model_seed=seed,
+        data_seed=seed,
+        optimizer=ScheduledAdamW(lr=3e-3, steps=steps, warmup_steps=steps // 20),
+        batch_size=32,
+        ships_weights=False,
+        **more,
+    )

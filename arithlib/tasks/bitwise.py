@@ -44,7 +44,10 @@ class Or:
         return self._draw(lengths, self.max_bits, generator)
 
     def problems(self, lengths: Tensor, generator: torch.Generator) -> Problems:
-        """One problem for each row of (B, 2) lengths, which may exceed max_bits. Raises ValueError for one below 1."""
+        """One problem for each row of (B, 2) lengths, which may exceed max_bits.
+
+        Raises ValueError for a length below 1.
+        """
         if int(lengths.min()) < 1:
             raise ValueError(f"vectors of {int(lengths.min())} bits: each has at least one")
         return self._draw(lengths.to(generator.device), int(lengths.max()), generator)

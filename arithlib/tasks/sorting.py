@@ -1,9 +1,9 @@
-"""Sorting labelled numbers: `a:321,b:54,c:7=c,b,a` in McLeish et al., `a321b54c7=cba$` here (chapter 36).
+"""Sorting labelled numbers: `a:321,b:54,c:7=c,b,a` in McLeish et al., `321a54b7c=cba` here (chapter 36).
 
-The numbers are written least-significant digit first, each behind a letter; the answer is the letters in the
-ascending order of their numbers. The letters are a run of the alphabet, taken as a circle, from a random one on, as
-in the paper's release (github.com/mcleish7/arithmetic at 55af9d5, `create_data_split.py`). Its colons and commas are
-left out: the letters part the numbers already.
+The numbers are written least-significant digit first, each with a letter; the answer is the letters in the ascending
+order of their numbers. The letters are a run of the alphabet, taken as a circle, from a random one on, as in the
+paper's release (github.com/mcleish7/arithmetic at 55af9d5, `create_data_split.py`). Unlike there a letter follows its
+number, in place of the comma: the token that can see all of a number is the one to be written in the answer.
 
 Dimensions: B problems, N numbers of a list, D digits of a number, T tokens.
 """
@@ -95,19 +95,20 @@ class Sorting:
 
         >>> text = Sorting().from_numbers([123, 45, 7]).tokens[0]
         >>> "".join(WORDS[token] for token in text).rstrip("$")
-        'a321b54c7=cba'
+        '321a54b7c=cba'
         """
         B, N, D = digits.shape
         present = torch.arange(N, device=digits.device) < count[:, None]
         written = (torch.arange(D, device=digits.device) < lengths_of(digits)[..., None]) & present[..., None]
         answer = labels.gather(1, ascending(digits, count))
-        always = torch.ones_like(count, dtype=torch.bool)[:, None]
+        always = present[:, :1]
         source = torch.cat([
-            torch.cat([labels[..., None], digits], 2).flatten(1),
+            torch.cat([digits, labels[..., None]], 2).flatten(1),
             torch.full_like(labels[:, :1], EQUALS), answer, torch.full_like(labels[:, :1], END),
         ], 1)  # fmt: skip
-        kept = torch.cat([torch.cat([present[..., None], written], 2).flatten(1), always, present, always], 1)
+        numbers = torch.cat([written, present[..., None]], 2).flatten(1)
+        kept = torch.cat([numbers, always, present, always], 1)
         first = kept.long().argsort(dim=1, descending=True, stable=True)
         tokens = torch.where(kept, source, END).gather(1, first)
-        start = count + written.sum((1, 2)) + 1
+        start = numbers.sum(1) + 1
         return Problems(tokens, start, start + count + 1, digits.transpose(1, 2), labels)

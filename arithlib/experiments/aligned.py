@@ -129,7 +129,9 @@ def presets():
                 SortingExperiment, f"sort-{label}",
                 f"sorting, {n_layers} x {n_loops}, positions: {positions} (chapter 36)", 1500, seed,
                 task=LISTS, offsets=Offsets("per batch", k=4),
-                model=WordConfig(n_layers=n_layers, n_loops=n_loops, positions=positions, offset=1, d_vocab=len(WORDS), **SMALL),
+                model=WordConfig(
+                    n_layers=n_layers, n_loops=n_loops, positions=positions, offset=1, d_vocab=len(WORDS), **SMALL
+                ),
                 sizes=(tuple(range(1, 2 * LISTS.max_numbers + 1)), tuple(range(1, 2 * LISTS.max_digits + 1))),
             )  # fmt: skip
     for vectors, steps in zip(VECTORS, (1200, 500), strict=True):

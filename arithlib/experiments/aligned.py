@@ -1,6 +1,6 @@
 """Experiments on what else needs digits brought together: sorting, and the OR of two vectors (chapter 36).
 
-arithlib train "aligned-*"          half a minute each on one idle core
+arithlib train "aligned-*"     a minute each on one core
 """
 
 from dataclasses import dataclass

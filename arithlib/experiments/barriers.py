@@ -20,10 +20,6 @@ from arithlib.training import ScheduledAdamW
 OFFSETS = 30
 # The offset of every test: the longest test at it needs no row that training did not show.
 OFFSET = 8
-SIGHTS = (
-    "all",  # an answer token sees the whole question
-    "state",  # it sees the question through the state of the sign of equality alone
-)
 
 
 class BarrierObjective:
@@ -48,43 +44,44 @@ class BarrierObjective:
         lengths = torch.full((self.experiment.evaluation_count, 2), self.experiment.max_digits)
         return {"exact_match": self.share(model, draw_sums(lengths, generator))}
 
-    @torch.no_grad()
     def share(self, model: GivenAddresses, operands: Tensor) -> float:
         """(B, 2, N) digits -> share of sums with the whole answer right; the model reads the right one as it goes.
 
         That is the share that greedy decoding gets right, too: up to its first mistake it reads the same tokens.
         """
-        sums = self.experiment.format.write(*operands.unbind(1))
-        said = self._logits(model, sums, torch.tensor([[OFFSET]])).argmax(-1)
-        return float(((said == sums.tokens[:, sums.question :]) | ~sums.answer).all(1).double().mean())
+        return float(self.right(model, operands).all(1).double().mean())
 
-    def _logits(self, model, sums: Written, offset):
+    @torch.no_grad()
+    def right(self, model: GivenAddresses, operands: Tensor, window: int | None = None) -> Tensor:
+        """(B, 2, N) digits -> (B, A) whether each token of the answer is right; True on filling.
+
+        window: how many tokens before itself a token sees, in every layer; None for all.
+        """
+        sums = self.experiment.format.write(*operands.unbind(1))
+        said = self._logits(model, sums, torch.tensor([[OFFSET]]), window).argmax(-1)
+        return (said == sums.tokens[:, sums.question :]) | ~sums.answer
+
+    def _logits(self, model, sums: Written, offset, window=None):
         """(B, A, V) logits of the answer's tokens."""
-        T, Q, bias = sums.tokens.shape[1] - 1, sums.question, None
-        if self.experiment.sight == "state":
-            bias = torch.zeros(1, T, T)
-            bias[:, Q:, : Q - 1] = -torch.inf
-        return model(sums.tokens[:, :-1], sums.moved(offset)[:, :-1], bias)[:, Q - 1 :]
+        T, bias = sums.tokens.shape[1] - 1, None
+        if window is not None:
+            bias = torch.full((1, T, T), -torch.inf).tril(-window - 1)
+        return model(sums.tokens[:, :-1], sums.moved(offset)[:, :-1], bias)[:, sums.question - 1 :]
 
 
 @dataclass(frozen=True, kw_only=True)
 class BarrierExperiment(Experiment):
     """A transformer on fresh sums of two numbers of 1 to `max_digits` digits each, written in one format.
 
-    sight: one of SIGHTS. evaluation_count: sums of each kind in tests.
+    evaluation_count: sums of each kind in tests.
     """
 
     format: Format
     model: WordConfig
-    sight: str = "all"
     max_digits: int = 4
     batch_size: int = 64
     data_seed: int = 0
     evaluation_count: int = 200
-
-    def __post_init__(self):
-        if self.sight not in SIGHTS:
-            raise ValueError(f"sight = {self.sight!r}: choose one of {', '.join(SIGHTS)}")
 
     def build(self):
         return GivenAddresses(self.model, self.model_seed)
@@ -113,37 +110,32 @@ class BarrierExperiment(Experiment):
 # ---- presets -----------------------------------------------------------------------------------------------------
 
 SEEDS = range(3)
+BEST, AS_PEOPLE_WRITE = ("digits", "reversed", "shared"), ("digits", "forward", "place")
 TOKENS, ORDERS, PLACES = {"digits": 1, "chunks": 2}, ("forward", "reversed"), ("place", "shared")
 # Chunks make shorter texts: more of them for as many tokens, and so for as much computing.
 BATCH = {1: 64, 2: 107}
 
 
-def preset(name, about, seed, tokens, order, places, *, width=48, steps=1000, sight="all"):
+def preset(name, about, seed, tokens, order, places, *, width=48, steps=1000):
     """An experiment whose rate warms up over a twentieth of its steps and falls to zero along a cosine."""
     written = Format(TOKENS[tokens], order == "reversed", "place" if places == "place" else "significance")
     return BarrierExperiment(
         name=f"barriers-{name}-s{seed}", about=f"{about} (chapter 76)", steps=steps, evaluate_every=steps // 10,
-        model_seed=seed, data_seed=seed, format=written, sight=sight, batch_size=BATCH[written.chunk],
+        model_seed=seed, data_seed=seed, format=written, batch_size=BATCH[written.chunk],
         model=WordConfig(
             d_model=width, d_mlp=4 * width, n_layers=2, n_loops=1, positions="none", n_rows=64,
             d_vocab=written.vocabulary,
         ),
         optimizer=ScheduledAdamW(lr=5e-3, steps=steps, warmup_steps=steps // 20),
-        ships_weights=False,
+        ships_weights=(tokens, order, places) == BEST,  # whose view the chapter narrows
     )  # fmt: skip
 
 
 def presets():
     """Every experiment of chapter 76, in the order in which `arithlib list` prints them."""
-    best, ordinary = ("digits", "reversed", "shared"), ("digits", "forward", "place")
     for seed in SEEDS:
         for cell in product(TOKENS, ORDERS, PLACES):
             yield preset("-".join(cell), ", ".join(cell), seed, *cell)
-        yield preset("longer", "chunks, reversed, shared, four times as long", seed, "chunks", *best[1:], steps=4000)
-        yield preset("wide", "digits as people write them, in a state twice as wide", seed, *ordinary, width=96)
-        for width in (48, 16):
-            yield preset(
-                f"state{width}", f"the question seen through one state of width {width}", seed, *best, width=width,
-                sight="state",
-            )  # fmt: skip
-        yield preset("narrow", "the whole question seen, width 16", seed, *best, width=16)
+        yield preset(
+            "wide", "digits as people write them, in a state twice as wide", seed, *AS_PEOPLE_WRITE, width=96
+        )

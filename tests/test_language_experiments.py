@@ -9,7 +9,7 @@ import torch
 from arithlib import experiments
 from arithlib.analysis import loops
 from arithlib.experiments.depth import UNASKED
-from arithlib.experiments.language import LanguageExperiment
+from arithlib.experiments.language import LanguageExperiment, ShortExperiment
 from arithlib.models.looped import WordConfig
 from arithlib.tasks.text import CHARACTERS, decode
 from arithlib.training import ScheduledAdamW, train
@@ -21,6 +21,10 @@ SMALL = LanguageExperiment(
     ),
     optimizer=ScheduledAdamW(steps=4, warmup_steps=2), evaluation_count=64,
 )  # fmt: skip
+
+SMALL_SHORT = ShortExperiment(
+    **{f.name: getattr(SMALL, f.name) for f in dataclasses.fields(SMALL) if f.name != "others"}, others=(2, 4)
+)
 
 
 def seeded(seed=0):
@@ -109,3 +113,15 @@ def test_looped_models_and_their_partners_differ_in_shape_alone():
     made = [experiments.get(f"language-long-{shape}-s0") for shape in ("4x1", "1x1", "1x4", "2x1", "2x2")]
     assert len({(e.steps, e.optimizer, e.n_ctx, e.others, e.data_seed, e.model.d_model) for e in made}) == 1
     assert [e.model.n_layers * e.model.n_loops for e in made] == [4, 1, 4, 2, 4]
+
+
+def test_the_short_mix_asks_for_facts_and_for_values_that_the_text_gives():
+    e = experiments.get("language-short-2x1-s0")
+    assert isinstance(e, ShortExperiment) and len(e.kinds()) == len(e.others) == 2
+    text, facts, lookups = e.batch(seeded())
+    assert [len(tokens) for tokens, _ in (text, facts, lookups)] == [e.text, *e.others]
+    assert "assigned" not in trained(SMALL_SHORT)[1].history
+    for tokens, targets in zip(*lookups, strict=True):
+        read, asked = decode(tokens), targets != UNASKED
+        told = dict(zip(read[0:6:2], read[1:6:2], strict=True))
+        assert [told[read[i]] for i in asked.nonzero().flatten().tolist()] == list(decode(targets[asked]))

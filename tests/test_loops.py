@@ -88,8 +88,20 @@ def test_descent_on_the_pull_makes_blocks_alike_if_its_strength_is_positive(meas
     assert (after - before) * strength > 0.3
 
 
+def test_the_squared_distance_is_also_lowered_by_smaller_matrices_and_the_others_are_not():
+    layers = LoopedTransformer(CONFIG).layers
+    before = {measure: loops.pull(layers, 2, 1.0, measure).item() for measure in ("cosine", "l2", "squared")}
+    with torch.no_grad():
+        for layer in layers:
+            for linear in (layer.qkv, layer.out, layer.mlp_in, layer.mlp_out):
+                linear.weight.mul_(0.5)
+    after = {measure: loops.pull(layers, 2, 1.0, measure).item() for measure in before}
+    assert after["squared"] == pytest.approx(before["squared"] / 4)
+    assert [after[m] for m in ("cosine", "l2")] == pytest.approx([before[m] for m in ("cosine", "l2")], abs=1e-6)
+
+
 def test_an_unknown_measure_is_refused():
-    with pytest.raises(ValueError, match="choose cosine or l2"):
+    with pytest.raises(ValueError, match="choose cosine, l2 or squared"):
         loops.pull(nn.ModuleList(LoopedTransformer(CONFIG).layers), 2, 1.0, "angle")
 
 
@@ -112,3 +124,18 @@ def test_the_error_of_a_line_is_the_spread_of_many():
 def test_two_points_make_no_line_with_an_error():
     with pytest.raises(ValueError, match="three points"):
         loops.line(np.array([1.0, 2.0]), np.array([1.0, 2.0]))
+
+
+def test_a_curve_is_ahead_by_what_was_planted_and_no_order_of_its_points_matters():
+    x, shift = np.linspace(0, 2, 60), 1.5
+    other = np.linspace(1, 3, 80)
+    shuffled = np.random.default_rng(0).permutation(60)
+    found = loops.ahead(x[shuffled], (x**2 + shift)[shuffled], other, other**2)
+    assert found == pytest.approx(shift, abs=1e-3)
+    assert loops.ahead(other, other**2, x, x**2 + shift) == pytest.approx(-found)
+    assert loops.ahead([1.0], [4.0], x, x**2) == pytest.approx(3, abs=1e-3)
+
+
+def test_curves_without_a_common_range_are_not_compared():
+    with pytest.raises(ValueError, match="0 to 1 and 2 to 3 are apart"):
+        loops.ahead([0, 1], [5, 6], [2, 3], [5, 6])

@@ -77,6 +77,11 @@ def relative_distance(a: Tensor, b: Tensor) -> Tensor:
     return (a - b).square().sum() / (a.square().sum() + b.square().sum())
 
 
+def squared_distance(a: Tensor, b: Tensor) -> Tensor:
+    """Squared distance; a scalar. Unlike the relative one it is smaller, too, between matrices that are smaller."""
+    return (a - b).square().sum()
+
+
 def mean_over_groups(layers: nn.ModuleList, k: int, measure=cosine) -> Tensor:
     """Equation 4 averaged over groups, as equation 5 has it; a scalar.
 
@@ -90,14 +95,17 @@ def pull(layers: nn.ModuleList, k: int, strength: float, measure: str = "cosine"
     """What is added to a loss, to be minimised, so that blocks of k layers become alike; a scalar.
 
     Equation 5 adds the cosine with a plus sign, which drives blocks apart; that is a negative `strength` here.
-    measure: "cosine", which does not see the scale of a matrix, or "l2" (`relative_distance`), which does.
+    measure: "cosine", which does not see the scale of a matrix; "l2" (`relative_distance`), which sees how unequal
+        two are in scale; "squared" (`squared_distance`), which sees scale itself.
     Raises ValueError for any other.
     """
     if measure == "cosine":
         return -strength * mean_over_groups(layers, k)
     if measure == "l2":
         return strength * mean_over_groups(layers, k, relative_distance)
-    raise ValueError(f"measure = {measure!r}: choose cosine or l2")
+    if measure == "squared":
+        return strength * mean_over_groups(layers, k, squared_distance)
+    raise ValueError(f"measure = {measure!r}: choose cosine, l2 or squared")
 
 
 def similarities(layers: nn.ModuleList, k: int) -> Mapping[str, list[float]]:
@@ -138,3 +146,22 @@ def line(x: np.ndarray, y: np.ndarray) -> Line:
     slope, intercept = np.polyfit(x, y, 1)
     off = np.sqrt(((y - intercept - slope * x) ** 2).sum() / (len(x) - 2))
     return Line(float(slope), float(intercept), float(off), np.asarray(x))
+
+
+def ahead(x: np.ndarray, y: np.ndarray, other_x: np.ndarray, other_y: np.ndarray) -> float:
+    """By how much y is above the other at the same x, in the mean over the range of x that both have.
+
+    (n,) points and (m,) others in any order, joined by straight lines; n = 1 compares a point with a curve.
+    Raises ValueError where they have no x in common.
+
+    >>> round(ahead([1.0], [7.0], [0.0, 2.0], [4.0, 8.0]), 6)  # the curve is at 6 there
+    1.0
+    """
+    low, high = max(np.min(x), np.min(other_x)), min(np.max(x), np.max(other_x))
+    if low > high:
+        raise ValueError(
+            f"{np.min(x):.4g} to {np.max(x):.4g} and {np.min(other_x):.4g} to {np.max(other_x):.4g} are apart"
+        )
+    shared = np.linspace(low, high, 200)
+    heights = [np.interp(shared, np.sort(a), np.asarray(b)[np.argsort(a)]) for a, b in ((x, y), (other_x, other_y))]
+    return float(np.mean(heights[0] - heights[1]))

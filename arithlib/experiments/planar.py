@@ -147,8 +147,9 @@ def presets():
         )  # fmt: skip
         yield preset(f"planar-short-s{seed}", "the same for half as long", seed, ships_weights=False)
         yield preset(
-            f"planar-columns-s{seed}", "the same, written by columns", seed, task=RunningTotals(layout="columns")
-        )
+            f"planar-columns-s{seed}", "the same, written by columns", seed, steps=3000, evaluate_every=300,
+            task=RunningTotals(layout="columns"),
+        )  # fmt: skip
     for addresses, about in (
         ("label", "places, and a learned vector for each line"),
         ("index", "places alone, lines look alike"),

@@ -1,0 +1,141 @@
+"""What holds a small transformer back from adding: tokens, order, addresses, memory (chapter 76).
+
+arithlib train "barriers-*-s*"       about half a minute each on one core
+"""
+
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from arithlib.experiments.base import Experiment
+from arithlib.models.looped import GivenAddresses, WordConfig
+from arithlib.tasks.formats import Format, Written, draw_carrying, draw_sums
+from arithlib.training import ScheduledAdamW
+
+# Offsets are drawn below this in training, so that rows far beyond the longest text of training are trained.
+OFFSETS = 30
+# The offset of every test: the longest test at it needs no row that training did not show.
+OFFSET = 8
+
+
+class BarrierObjective:
+    """Mean cross-entropy of the tokens of the answers of fresh sums, seeded by the step."""
+
+    def __init__(self, experiment: "BarrierExperiment"):
+        self.experiment = experiment
+
+    def loss(self, model: GivenAddresses, step: int) -> Tensor:
+        e = self.experiment
+        generator = torch.Generator().manual_seed((1_000_003 * e.data_seed + step) % 2**32)
+        lengths = torch.randint(1, e.max_digits + 1, (e.batch_size, 2), generator=generator)
+        sums = e.format.write(*draw_sums(lengths, generator).unbind(1))
+        logits = self._logits(model, sums, torch.randint(OFFSETS, (e.batch_size, 1), generator=generator))
+        right = sums.tokens[:, sums.question :]
+        return F.cross_entropy(logits[sums.answer], right[sums.answer])
+
+    @torch.no_grad()
+    def evaluate(self, model: GivenAddresses) -> dict[str, np.ndarray]:
+        """exact_match: on sums of the longest operands of training."""
+        generator = torch.Generator().manual_seed(2**31 + self.experiment.data_seed)
+        lengths = torch.full((self.experiment.evaluation_count, 2), self.experiment.max_digits)
+        return {"exact_match": self.share(model, draw_sums(lengths, generator))}
+
+    def share(self, model: GivenAddresses, operands: Tensor) -> float:
+        """(B, 2, N) digits -> share of sums with the whole answer right; the model reads the right one as it goes.
+
+        That is the share that greedy decoding gets right, too: up to its first mistake it reads the same tokens.
+        """
+        return float(self.right(model, operands).all(1).double().mean())
+
+    @torch.no_grad()
+    def right(self, model: GivenAddresses, operands: Tensor, window: int | None = None) -> Tensor:
+        """(B, 2, N) digits -> (B, A) whether each token of the answer is right; True on filling.
+
+        window: how many tokens before itself a token sees, in every layer; None for all.
+        """
+        sums = self.experiment.format.write(*operands.unbind(1))
+        said = self._logits(model, sums, torch.tensor([[OFFSET]]), window).argmax(-1)
+        return (said == sums.tokens[:, sums.question :]) | ~sums.answer
+
+    def _logits(self, model, sums: Written, offset, window=None):
+        """(B, A, V) logits of the answer's tokens."""
+        T, bias = sums.tokens.shape[1] - 1, None
+        if window is not None:
+            bias = torch.full((1, T, T), -torch.inf).tril(-window - 1)
+        return model(sums.tokens[:, :-1], sums.moved(offset)[:, :-1], bias)[:, sums.question - 1 :]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BarrierExperiment(Experiment):
+    """A transformer on fresh sums of two numbers of 1 to `max_digits` digits each, written in one format.
+
+    evaluation_count: sums of each kind in tests.
+    """
+
+    format: Format
+    model: WordConfig
+    max_digits: int = 4
+    batch_size: int = 64
+    data_seed: int = 0
+    evaluation_count: int = 200
+
+    def build(self):
+        return GivenAddresses(self.model, self.model_seed)
+
+    def objective(self, model, device):
+        return BarrierObjective(self)
+
+    def finish(self, model, run):
+        """by_length: (1, 2 D) share of right sums, both operands having 1 to 2 D digits, D = max_digits.
+
+        by_carries: (1, 2 D, 2 D + 1) the same where exactly so many columns carry; nan where there are more than
+        digits.
+        """
+        objective, longest = self.objective(model, None), 2 * self.max_digits
+        generator = torch.Generator().manual_seed(2**31 + 1 + self.data_seed)
+        by_length, by_carries = np.empty(longest), np.full((longest, longest + 1), np.nan)
+        for length in range(1, longest + 1):
+            lengths = torch.full((5 * self.evaluation_count, 2), length)
+            by_length[length - 1] = objective.share(model, draw_sums(lengths, generator))
+            for carried in range(length + 1):
+                operands = draw_carrying(length, torch.full((self.evaluation_count,), carried), generator)
+                by_carries[length - 1, carried] = objective.share(model, operands)
+        return {"by_length": by_length[None], "by_carries": by_carries[None]}
+
+
+# ---- presets -----------------------------------------------------------------------------------------------------
+
+SEEDS = range(3)
+BEST, AS_PEOPLE_WRITE = ("digits", "reversed", "shared"), ("digits", "forward", "place")
+TOKENS, ORDERS, PLACES = {"digits": 1, "chunks": 2}, ("forward", "reversed"), ("place", "shared")
+# Chunks make shorter texts: more of them for as many tokens, and so for as much computing.
+BATCH = {1: 64, 2: 107}
+
+
+def preset(name, about, seed, tokens, order, places, *, width=48, steps=1000):
+    """An experiment whose rate warms up over a twentieth of its steps and falls to zero along a cosine."""
+    written = Format(TOKENS[tokens], order == "reversed", "place" if places == "place" else "significance")
+    return BarrierExperiment(
+        name=f"barriers-{name}-s{seed}", about=f"{about} (chapter 76)", steps=steps, evaluate_every=steps // 10,
+        model_seed=seed, data_seed=seed, format=written, batch_size=BATCH[written.chunk],
+        model=WordConfig(
+            d_model=width, d_mlp=4 * width, n_layers=2, n_loops=1, positions="none", n_rows=64,
+            d_vocab=written.vocabulary,
+        ),
+        optimizer=ScheduledAdamW(lr=5e-3, steps=steps, warmup_steps=steps // 20),
+        ships_weights=(tokens, order, places) == BEST,  # whose view the chapter narrows
+    )  # fmt: skip
+
+
+def presets():
+    """Every experiment of chapter 76, in the order in which `arithlib list` prints them."""
+    for seed in SEEDS:
+        for cell in product(TOKENS, ORDERS, PLACES):
+            yield preset("-".join(cell), ", ".join(cell), seed, *cell)
+        yield preset(
+            "wide", "digits as people write them, in a state twice as wide", seed, *AS_PEOPLE_WRITE, width=96
+        )

@@ -149,7 +149,7 @@ class LanguageExperiment(Experiment):
 
 @dataclass(frozen=True, kw_only=True)
 class ShortExperiment(LanguageExperiment):
-    """A mix of which two layers learn every part in a few hundred steps: text, facts, and values to look up.
+    """A mix that is easier to learn: text, facts, and values to look up, which two layers learned in a trial.
 
     A name is one letter here and a value one digit, and many texts are read at a step; the stories of the other mix,
     whose names have four letters, take far longer.

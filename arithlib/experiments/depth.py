@@ -48,7 +48,7 @@ class DepthObjective:
         return torch.stack(losses).mean()
 
     def evaluate(self, model: LoopedTransformer) -> dict[str, float | np.ndarray]:
-        """accuracy: mean over the held-out tests of training. accuracies: (C,) of each of them."""
+        """accuracy: mean over the tests of the experiment. accuracies: (C,) of each of them."""
         accuracies = np.array([self.accuracy(model, *examples) for examples in self.held_out])
         return {"accuracy": float(accuracies.mean()), "accuracies": accuracies}
 
@@ -74,7 +74,7 @@ def _cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
 class DepthExperiment(Experiment):
     """A (k x L) model on one of the tasks of source 003.
 
-    batch_size: examples of a step. evaluation_count: held-out examples of each test, five times as many at the end.
+    batch_size: examples of a step. evaluation_count: examples of each test, drawn from another seed; more at the end.
     value: the queue of one scale trains higher values first.
     """
 

@@ -36,8 +36,8 @@ class DepthObjective:
         self.experiment, self.device = experiment, device
         self.generator = torch.Generator(device)
         model.kernel = best_kernel(device)
-        held_out = torch.Generator(device).manual_seed(2**31 + experiment.data_seed)
-        self.held_out = experiment.tests(experiment.evaluation_count, held_out)
+        apart = torch.Generator(device).manual_seed(2**31 + experiment.data_seed)  # no step has this seed
+        self.tests = experiment.tests(experiment.evaluation_count, apart)
 
     def loss(self, model: LoopedTransformer, step: int) -> Tensor:
         e = self.experiment
@@ -49,7 +49,7 @@ class DepthObjective:
 
     def evaluate(self, model: LoopedTransformer) -> dict[str, float | np.ndarray]:
         """accuracy: mean over the tests of the experiment. accuracies: (C,) of each of them."""
-        accuracies = np.array([self.accuracy(model, *examples) for examples in self.held_out])
+        accuracies = np.array([self.accuracy(model, *examples) for examples in self.tests])
         return {"accuracy": float(accuracies.mean()), "accuracies": accuracies}
 
     @torch.no_grad()

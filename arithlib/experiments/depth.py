@@ -36,8 +36,8 @@ class DepthObjective:
         self.experiment, self.device = experiment, device
         self.generator = torch.Generator(device)
         model.kernel = best_kernel(device)
-        held_out = torch.Generator(device).manual_seed(2**31 + experiment.data_seed)
-        self.held_out = experiment.tests(experiment.evaluation_count, held_out)
+        apart = torch.Generator(device).manual_seed(2**31 + experiment.data_seed)  # no step has this seed
+        self.tests = experiment.tests(experiment.evaluation_count, apart)
 
     def loss(self, model: LoopedTransformer, step: int) -> Tensor:
         e = self.experiment
@@ -48,8 +48,8 @@ class DepthObjective:
         return torch.stack(losses).mean()
 
     def evaluate(self, model: LoopedTransformer) -> dict[str, float | np.ndarray]:
-        """accuracy: mean over the held-out tests of training. accuracies: (C,) of each of them."""
-        accuracies = np.array([self.accuracy(model, *examples) for examples in self.held_out])
+        """accuracy: mean over the tests of the experiment. accuracies: (C,) of each of them."""
+        accuracies = np.array([self.accuracy(model, *examples) for examples in self.tests])
         return {"accuracy": float(accuracies.mean()), "accuracies": accuracies}
 
     @torch.no_grad()
@@ -74,7 +74,7 @@ def _cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
 class DepthExperiment(Experiment):
     """A (k x L) model on one of the tasks of source 003.
 
-    batch_size: examples of a step. evaluation_count: held-out examples of each test, five times as many at the end.
+    batch_size: examples of a step. evaluation_count: examples of each test, drawn from another seed; more at the end.
     value: the queue of one scale trains higher values first.
     """
 

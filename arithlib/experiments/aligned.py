@@ -26,7 +26,10 @@ CELL = 50
 
 
 class AlignedObjective:
-    """Cross-entropy of the answers of fresh problems at every step, seeded by the step."""
+    """Cross-entropy of the answers of problems drawn anew at every step, seeded by the step.
+
+    The OR of vectors with a single one has so few problems that training comes to see all of them.
+    """
 
     def __init__(self, experiment: "AlignedExperiment"):
         self.experiment, self.generator = experiment, torch.Generator()
@@ -41,7 +44,7 @@ class AlignedObjective:
         return ProgressiveLoss()(model, problems, offset, (0, e.model.n_loops), mask) / mask.sum()
 
     def evaluate(self, model: LoopedTransformer) -> dict[str, float]:
-        """exact_match: share of held-out problems of the training distribution with everything right."""
+        """exact_match: share of problems of the training distribution, drawn apart, with everything right."""
         return {"exact_match": float(score(model, self.held_out).exact.double().mean())}
 
 
@@ -50,7 +53,7 @@ class AlignedExperiment(Experiment):
     """A (k x L) model on fresh problems of a task that has two sizes.
 
     offsets: how addresses are moved in training, one draw a batch. sizes: of either kind at which `finish` tests.
-    evaluation_count: held-out problems of the training distribution.
+    evaluation_count: problems of the training distribution, drawn apart but not kept out of training.
     """
 
     task: Sorting | Or
@@ -90,7 +93,7 @@ class SortingExperiment(AlignedExperiment):
         """As for all, and place_grid: (1, R, C, M) share of answers right at each place, given those before it.
 
         The first place is the smallest number's; M is one more than the longest list, for its end token. Behind an
-        answer's end token stands 0.
+        answer's end token stands 0. An end that comes too early counts as a wrong letter.
         """
         M = max(self.sizes[0]) + 1
 

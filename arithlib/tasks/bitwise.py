@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from arithlib.tasks.operands import Problems
+from arithlib.tasks.operands import Problems, pack
 from arithlib.tokenizer import ALPHABET, END, EQUALS
 
 VECTORS = ("one", "random")
@@ -82,10 +82,8 @@ class Or:
         always, either = torch.ones_like(inside[:, 0, :1]), inside.any(1)
         source = torch.cat([a, sign(ALPHABET.index("+")), b, sign(EQUALS), a | b, sign(END)], 1)
         kept = torch.cat([inside[:, 0], always, inside[:, 1], always, either, always], 1)
-        first = kept.long().argsort(dim=1, descending=True, stable=True)
         start = lengths.sum(1) + 2
-        tokens = torch.where(kept, source, END).gather(1, first)
-        return Problems(tokens, start, start + lengths.amax(1) + 1, a, b)
+        return Problems(pack(source, kept, source.shape[1]), start, start + lengths.amax(1) + 1, a, b)
 
 
 def faults(written: Tensor, answers: Tensor) -> Tensor:

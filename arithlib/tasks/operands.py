@@ -261,7 +261,7 @@ class OperandTask:
         start = lengths[0] + lengths[1] + 2
         stop = start + lengths[2] + negative + 1
         width = 2 * N + answer.shape[1] + 3 + ("-" in self.operations)
-        return Problems(_pack(torch.cat(pieces, 1), torch.cat(keep, 1), width), start, stop, a, b)
+        return Problems(pack(torch.cat(pieces, 1), torch.cat(keep, 1), width), start, stop, a, b)
 
     def _answers(self, a: Tensor, b: Tensor, operation: Tensor) -> tuple[Tensor, Tensor]:
         """(B, M) digits of each answer and (B,) whether it is negative."""
@@ -284,7 +284,7 @@ def _flip(digits: Tensor, lengths: Tensor) -> Tensor:
     return digits.gather(1, (lengths[:, None] - 1 - place).clamp(min=0))
 
 
-def _pack(source: Tensor, keep: Tensor, width: int) -> Tensor:
+def pack(source: Tensor, keep: Tensor, width: int) -> Tensor:
     """Move the kept tokens of each row to the left, in order; (B, width), the rest end tokens."""
     place = torch.where(keep, keep.cumsum(1) - 1, width)  # what is not kept goes to one column too many
     return source.new_full((len(source), width + 1), END).scatter_(1, place, source)[:, :width]

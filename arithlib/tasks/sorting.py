@@ -14,7 +14,7 @@ from string import ascii_lowercase
 import torch
 from torch import Tensor
 
-from arithlib.tasks.operands import Problems, digits_of, lengths_of
+from arithlib.tasks.operands import Problems, digits_of, lengths_of, pack
 from arithlib.tokenizer import ALPHABET, END, EQUALS
 
 WORDS = ALPHABET + ascii_lowercase  # one token a character
@@ -108,7 +108,6 @@ class Sorting:
         ], 1)  # fmt: skip
         numbers = torch.cat([written, present[..., None]], 2).flatten(1)
         kept = torch.cat([numbers, always, present, always], 1)
-        first = kept.long().argsort(dim=1, descending=True, stable=True)
-        tokens = torch.where(kept, source, END).gather(1, first)
         start = numbers.sum(1) + 1
+        tokens = pack(source, kept, source.shape[1])
         return Problems(tokens, start, start + count + 1, digits.transpose(1, 2), labels)

@@ -1,14 +1,10 @@
 """Variable assignments, followed by hand."""
 
 import pytest
-import torch
+from short_runs import seeded
 
 from arithlib.tasks.assignments import CHAINS, Assignments
 from arithlib.tasks.text import decode
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def follow(text):

@@ -4,13 +4,10 @@ import itertools
 
 import pytest
 import torch
+from short_runs import seeded
 
 from arithlib.tasks.bitwise import FAULTS, Or, faults
 from arithlib.tokenizer import CharacterTokenizer
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def texts(problems):

@@ -7,6 +7,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from short_runs import seeded
 
 from arithlib.models.constructions import (
     CotLooper,
@@ -27,10 +28,6 @@ from arithlib.models.constructions import (
 )
 from arithlib.tasks.hops import Hops, find
 from arithlib.tasks.words import alternating, cyclic, symmetric
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def normal(*shape, seed=0):

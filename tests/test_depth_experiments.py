@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 import torch
+from short_runs import seeded, trained
 
 from arithlib import experiments
 from arithlib.experiments.depth import UNASKED, AdditionExperiment, HopExperiment, shapes
@@ -11,7 +12,7 @@ from arithlib.models.looped import LoopedConfig
 from arithlib.tasks.hops import Hops, find
 from arithlib.tasks.many import ManyOperands
 from arithlib.tokenizer import CharacterTokenizer
-from arithlib.training import ScheduledAdamW, train
+from arithlib.training import ScheduledAdamW
 
 MODEL = LoopedConfig(d_model=32, n_heads=2, d_mlp=64, n_layers=1, n_loops=2, positions="rotary", injection="none")
 SMALL = dict(
@@ -20,18 +21,6 @@ SMALL = dict(
 )  # fmt: skip
 SUMS = AdditionExperiment(task=ManyOperands(2), counts=(1, 2), further=(3,), batch_size=12, **SMALL)
 HOPS = HopExperiment(task=Hops(2, 12), batch_size=12, **SMALL)
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
-
-
-def trained(experiment):
-    model = experiment.build()
-    made = experiment.objective(model, torch.device("cpu"))
-    return model, train(
-        model, made, experiment.optimizer, experiment.steps, evaluate_every=experiment.evaluate_every, progress=False
-    )
 
 
 @pytest.mark.parametrize("reverse", [False, True])

@@ -5,6 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2_contingency
+from short_runs import seeded
 
 from arithlib.analysis.errors import (
     CircularCode,
@@ -22,10 +23,6 @@ from arithlib.analysis.helix import helix_columns
 
 NUMBERS = torch.arange(100)
 PAIRS = torch.cartesian_prod(NUMBERS, NUMBERS)
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def errors_of(code, noise=0.3, bias=0.0, seed=0):

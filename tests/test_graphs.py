@@ -10,6 +10,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from short_runs import seeded
 
 from arithlib.tasks.graphs import NOWHERE, Graphs, count_templates, read, solve, template, terms
 
@@ -20,10 +21,6 @@ PRINTED = (
     "I#P := L#M + I#N + K#O. I#M := J#O + J#P + F#K. J#P := H#J - F#K. L#M := I#N + J#P + F#K. "
     "I#N := 2 * J#P + H#J + E#I. K#O := J#P + I#N + E#J. I#P?"
 )
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def by_python(text, p):

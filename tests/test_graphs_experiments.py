@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 import torch
+from short_runs import seeded
 
 from arithlib import experiments
 from arithlib.experiments.depth import UNASKED
@@ -21,10 +22,6 @@ TINY = GraphExperiment(
     ),
     optimizer=ScheduledAdamW(steps=2, warmup_steps=1),
 )  # fmt: skip
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def test_one_parameter_is_asked_or_every_one_and_what_can_be_worked_out():

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from short_runs import seeded
 
 from arithlib.analysis.helix import (
     PERIODS,
@@ -31,10 +32,6 @@ from arithlib.analysis.helix import (
 
 NUMBERS = torch.arange(100)
 D = 48
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def normal(*shape, seed=0):

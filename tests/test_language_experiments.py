@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
+from short_runs import seeded, trained
 
 from arithlib import experiments
 from arithlib.analysis import loops
@@ -12,7 +13,7 @@ from arithlib.experiments.depth import UNASKED
 from arithlib.experiments.language import LanguageExperiment, ShortExperiment
 from arithlib.models.looped import WordConfig
 from arithlib.tasks.text import CHARACTERS, decode
-from arithlib.training import ScheduledAdamW, train
+from arithlib.training import ScheduledAdamW
 
 SMALL = LanguageExperiment(
     name="language-tiny", about="a test", steps=4, evaluate_every=2, n_ctx=16, text=2, others=(2, 2, 2, 2, 2),
@@ -25,18 +26,6 @@ SMALL = LanguageExperiment(
 SMALL_SHORT = ShortExperiment(
     **{f.name: getattr(SMALL, f.name) for f in dataclasses.fields(SMALL) if f.name != "others"}, others=(2, 4)
 )
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
-
-
-def trained(experiment):
-    model = experiment.build()
-    made = experiment.objective(model, torch.device("cpu"))
-    return model, train(
-        model, made, experiment.optimizer, experiment.steps, evaluate_every=experiment.evaluate_every, progress=False
-    )
 
 
 def test_of_text_every_character_is_asked_and_of_the_rest_the_answers():

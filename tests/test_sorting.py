@@ -2,13 +2,10 @@
 
 import pytest
 import torch
+from short_runs import seeded
 
 from arithlib.models.positions import number_index
 from arithlib.tasks.sorting import WORDS, Sorting, ascending
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def read(tokens):

@@ -1,12 +1,9 @@
 """Characters, the texts of this machine, facts and stories."""
 
 import torch
+from short_runs import seeded
 
 from arithlib.tasks.text import CHARACTERS, CITIES, GOODS, Facts, Stories, decode, encode, names, standard_library
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def test_printable_text_comes_back_and_anything_else_is_a_question_mark():

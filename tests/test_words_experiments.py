@@ -5,11 +5,12 @@ from itertools import permutations
 
 import pytest
 import torch
+from short_runs import seeded, trained
 
 from arithlib.experiments.depth import UNASKED
 from arithlib.experiments.words import GROUPS, LETTERS, MORE_LETTERS, WordExperiment
 from arithlib.models.looped import WordConfig
-from arithlib.training import ScheduledAdamW, train
+from arithlib.training import ScheduledAdamW
 
 TINY = WordExperiment(
     name="words-tiny", about="a test", steps=2, evaluate_every=2, group="Z60", letters=(1, 7), n=5, batch_size=6,
@@ -19,18 +20,6 @@ TINY = WordExperiment(
         d_vocab=61,
     ),
 )  # fmt: skip
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
-
-
-def trained(experiment):
-    model = experiment.build()
-    made = experiment.objective(model, torch.device("cpu"))
-    return model, train(
-        model, made, experiment.optimizer, experiment.steps, evaluate_every=experiment.evaluate_every, progress=False
-    )
 
 
 @pytest.mark.parametrize("name", GROUPS)

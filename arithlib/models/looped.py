@@ -278,7 +278,7 @@ class ProgressiveLoss:
 class GivenAddresses(LoopedTransformer):
     """The same model with one address table for any scheme: whoever writes the text says which row each token has.
 
-    config.positions is "none". Embeddings begin twenty times smaller than torch's, which learns faster (chapter 76).
+    config.positions is "none". Embeddings begin twenty times smaller than torch's, a choice of trials for chapter 76.
     """
 
     def __init__(self, config: LoopedConfig, seed: int = 0):

@@ -36,6 +36,9 @@ def test_an_order_is_right_only_where_every_place_is():
     assert order.shape == (1, 2, 2) and places.shape == (1, 2, 2, 3)
     assert (order <= places[..., :2].min(-1) + 1e-9).all() and places.max() > 0
     assert (places[0, 0, :, 2] == 0).all()  # a list of one number has its end token second, and nothing third
+    lengths = measured["length_grid"]
+    assert lengths.shape == places.shape and lengths.sum(-1) == pytest.approx(1)
+    assert (order[0, 0] <= lengths[0, 0, :, 1]).all() and (order[0, 1] <= lengths[0, 1, :, 2]).all()
 
 
 def test_what_greedy_decoding_gets_right_is_what_one_pass_says():

@@ -90,7 +90,8 @@ class SortingExperiment(AlignedExperiment):
     """Sorting; sizes are numbers of a list and most digits."""
 
     def finish(self, model, run):
-        """As for all, and place_grid: (1, R, C, M) share of answers right at each place, given those before it.
+        """As for all, place_grid: (1, R, C, M) share of answers right at each place, given those before it, and
+        length_grid: (1, R, C, M) share of answers of 0 to M - 1 letters among those that greedy decoding writes.
 
         The first place is the smallest number's; M is one more than the longest list, for its end token. Behind an
         answer's end token stands 0. An end that comes too early counts as a wrong letter.
@@ -99,10 +100,15 @@ class SortingExperiment(AlignedExperiment):
 
         def measure(problems: Problems, scores: Scores) -> Tensor:
             right = scores.right & scores.mask
-            return torch.cat([scores.exact[:, None], F.pad(right, (0, M - right.shape[1]))], 1)
+            letters = torch.zeros_like(problems.start)
+            for start in problems.start.unique():  # prompts of one width at a time
+                alike = problems.start == start
+                letters[alike] = (greedy(model, problems[alike].prompts(), M - 1) != END).sum(1)
+            placed = F.pad(right, (0, M - right.shape[1]))
+            return torch.cat([scores.exact[:, None], placed, F.one_hot(letters, M)], 1)
 
-        measured = self._grid(model, measure)
-        return {"exact_match_grid": measured[..., 0], "place_grid": measured[..., 1:]}
+        exact, places, lengths = np.split(self._grid(model, measure), [1, 1 + M], axis=-1)
+        return {"exact_match_grid": exact[..., 0], "place_grid": places, "length_grid": lengths}
 
 
 @dataclass(frozen=True, kw_only=True)

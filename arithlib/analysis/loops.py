@@ -95,9 +95,9 @@ def pull(layers: nn.ModuleList, k: int, strength: float, measure: str = "cosine"
     """What is added to a loss, to be minimised, so that blocks of k layers become alike; a scalar.
 
     Equation 5 adds the cosine with a plus sign, which drives blocks apart; that is a negative `strength` here.
+
     measure: "cosine", which does not see the scale of a matrix; "l2" (`relative_distance`), which sees how unequal
-        two are in scale; "squared" (`squared_distance`), which sees scale itself.
-    Raises ValueError for any other.
+        two are in scale; "squared" (`squared_distance`), which sees scale itself. Raises ValueError for any other.
     """
     if measure == "cosine":
         return -strength * mean_over_groups(layers, k)

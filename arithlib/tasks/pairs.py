@@ -13,16 +13,12 @@ class SplitPairs:
     """Every ordered pair (a, b) of the numbers 0 to n - 1, split at random into training and test pairs.
 
     Frozen dataclasses that inherit from it have the fields train_fraction, strictly between 0 and 1, and data_seed,
-    which pairs those are, and say how many numbers there are.
+    which pairs those are, and say in n_numbers how many numbers there are.
     """
 
+    n_numbers: int
     train_fraction: float
     data_seed: int
-
-    @property
-    def n_numbers(self) -> int:
-        """n, how many numbers there are."""
-        raise NotImplementedError
 
     def __post_init__(self):
         fraction, count = self.train_fraction, self.n_numbers**2

@@ -91,14 +91,6 @@ def key_frequencies(power: Tensor) -> list[int]:
     return (stands_out.nonzero()[:, 0] + 1).tolist()
 
 
-def gini(values: Tensor) -> float:
-    """Gini coefficient of non-negative values: 0 all equal, towards 1 all in one (Nanda et al., section 5.1)."""
-    x = values.double().sort().values
-    n = len(x)
-    rank = torch.arange(1, n + 1, dtype=torch.float64)
-    return float((2 * rank - n - 1) @ x / (n * x.sum()))
-
-
 def fourier_2d(grid: Tensor) -> Tensor:
     """(P, P, ...) a function of (a, b) -> (P, P, ...) coefficients of a-waves (rows) times b-waves (columns)."""
     basis = fourier_basis(len(grid))
@@ -107,20 +99,10 @@ def fourier_2d(grid: Tensor) -> Tensor:
 
 def sum_waves(p: int, freqs: list[int]) -> Tensor:
     """(2 m, P, P) orthonormal cos w_k(a + b) and sin w_k(a + b) for each of the m frequencies k."""
-    return _grid_waves(p, freqs, 1)
-
-
-def difference_waves(p: int, freqs: list[int]) -> Tensor:
-    """(2 m, P, P) orthonormal cos w_k(a - b) and sin w_k(a - b) for each of the m frequencies k."""
-    return _grid_waves(p, freqs, -1)
-
-
-def _grid_waves(p: int, freqs: list[int], sign: int) -> Tensor:
     if not all(1 <= k <= n_frequencies(p) for k in freqs):
         raise ValueError(f"frequencies {freqs}: at p = {p} they run from 1 to {n_frequencies(p)}")
     n = torch.arange(p)
-    index = (n[:, None] + sign * n) % p
-    return fourier_basis(p)[wave_rows(freqs)][:, index] / p**0.5
+    return fourier_basis(p)[wave_rows(freqs)][:, (n[:, None] + n) % p] / p**0.5
 
 
 def project(grid: Tensor, waves: Tensor) -> Tensor:

@@ -303,6 +303,11 @@ def _ablations():
     for layers, loops in ((4, 1), (1, 4), (8, 1), (4, 2), (2, 4), (1, 8)):
         model = replace(base, n_layers=layers, n_loops=loops)
         variants[f"{layers}x{loops}"] = (f"{layers} layers looped {loops} times", dict(model=model))
+    for positions in ("fire", "none"):
+        for layers, loops in ((4, 1), (1, 4)):
+            model = replace(base, positions=positions, n_layers=layers, n_loops=loops)
+            about = f"positions: {positions}, {layers} layers looped {loops} times"
+            variants[f"{positions}-{layers}x{loops}"] = (about, dict(model=model))
     for label, (about, more) in variants.items():
         for seed in SEEDS if label else range(10):
             more = {"task": SIX, "model": base, "offsets": Offsets("per batch", k=40)} | more

@@ -58,3 +58,27 @@ def with_sliders(page, address: str):
     page.get_by_role("slider").first.wait_for()
     yield page
     assert page.faults == []
+
+
+def fixtures_of(element: object, name: str, module: Path):
+    """The fixtures `folder`, `address` and `shown` of a test module on one element: its site, served, at a desk."""
+
+    @pytest.fixture(scope="module")
+    def folder(tmp_path_factory):
+        return make_site(tmp_path_factory.mktemp("site"), name, in_the_book(element), module)
+
+    @pytest.fixture(scope="module")
+    def address(folder):
+        with serving(folder) as address:
+            yield address
+
+    @pytest.fixture
+    def shown(page):
+        yield from with_sliders(page, f"notebooks/{name}")
+
+    return folder, address, shown
+
+
+def words(page) -> str:
+    """What the page tells a screen reader of what is shown."""
+    return page.get_by_role("status").inner_text()

@@ -4,7 +4,7 @@ import random
 from pathlib import Path
 
 import pytest
-from browsing import PHONE, in_the_book, make_site, serving, with_sliders
+from browsing import PHONE, fixtures_of, words
 
 from arithlib.publishing.checks import check_site
 from arithlib.stepper import HopStepper, describe, states
@@ -28,24 +28,7 @@ def test_what_no_control_reaches_is_refused(wrong):
 # --- in a browser ---
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return make_site(tmp_path_factory.mktemp("site"), "hops.html", in_the_book(START), MODULE)
-
-
-@pytest.fixture(scope="module")
-def address(folder):
-    with serving(folder) as address:
-        yield address
-
-
-@pytest.fixture
-def shown(page):
-    yield from with_sliders(page, "notebooks/hops.html")
-
-
-def words(page):
-    return page.get_by_role("status").inner_text()
+folder, address, shown = fixtures_of(START, "hops.html", MODULE)
 
 
 def arcs(page):

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from browsing import PHONE, in_the_book, make_site, serving, with_sliders
+from browsing import PHONE, fixtures_of, words
 
 from arithlib.analysis.helix import helix_columns
 from arithlib.publishing.checks import check_site
@@ -49,24 +49,7 @@ def test_numbers_without_coordinates_are_refused():
 # --- in a browser ---
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return make_site(tmp_path_factory.mktemp("site"), "helix.html", in_the_book(START), MODULE)
-
-
-@pytest.fixture(scope="module")
-def address(folder):
-    with serving(folder) as address:
-        yield address
-
-
-@pytest.fixture
-def shown(page):
-    yield from with_sliders(page, "notebooks/helix.html")
-
-
-def words(page):
-    return page.get_by_role("status").inner_text()
+folder, address, shown = fixtures_of(START, "helix.html", MODULE)
 
 
 def dots(page):

@@ -145,11 +145,11 @@ def presets():
     for seed in SEEDS:
         yield grok(
             f"grokking-positions-s{seed}", "with learned positions, as Nanda et al. (chapter 10)", 10_000, seed,
-            model=GrokkingConfig(positions="learned"),
+            model=GrokkingConfig(positions="learned"), ships_weights=False,
         )  # fmt: skip
         yield grok(
             f"grokking-layernorm-s{seed}", "with layer norm (chapter 10)", 10_000, seed,
-            model=GrokkingConfig(layer_norm=True),
+            model=GrokkingConfig(layer_norm=True), ships_weights=False,
         )  # fmt: skip
     for weight_decay, steps in ((0.0, 20_000), (0.3, 20_000), (3.0, 6000)):
         for seed in SEEDS:
@@ -161,7 +161,7 @@ def presets():
         for seed in SEEDS:
             yield grok(
                 f"grokking-fraction{percent}-s{seed}", f"{percent} % of the pairs train (chapter 12)", steps, seed,
-                fraction=percent / 100,
+                fraction=percent / 100, ships_weights=False,
             )  # fmt: skip
     for count in (1, 2, 3, 4, 5):
         for seed in SEEDS:

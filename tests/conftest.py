@@ -6,6 +6,10 @@ import shutil
 import pytest
 from browsing import PHONE
 
+# Test files run side by side, one a core: each then has one thread, here and in the programs that it starts.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 QUIET = """--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking
 --disable-component-update --disable-sync""".split()
 # As without a network: no name can be looked up. (Intercepting requests instead would switch off the cache.)

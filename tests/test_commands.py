@@ -57,7 +57,7 @@ def test_test_builds_the_book_and_then_runs_every_test(project, ran):
     ran.status = [0, 5]
     assert commands.test(["-k", "fourier"]) == 5
     assert "book" in ran[0]
-    assert ran[1] == [sys.executable, "-m", "pytest", "-k", "fourier"]
+    assert ran[1][:3] == [sys.executable, "-m", "pytest"] and ran[1][-2:] == ["-k", "fourier"]
 
 
 def test_test_stops_when_the_book_cannot_be_built(project, ran):

@@ -5,7 +5,9 @@ The trained counterpart of theorem 2.1 of source 003, which builds such a layer 
 arithlib train "words-*"            half a minute a loop on one idle core
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 import torch
@@ -23,7 +25,7 @@ class WordExperiment(DepthExperiment):
     """A looped layer that reads random words over a few elements of a group.
 
     Tests are drawn as training is, from other seeds. Nothing is held out: of the 2^16 words of 16 letters, two to
-    choose from, some six in ten occur among the 64,000 of a training.
+    choose from, some six in ten occur among the 64,000 of a training; of those of 24 letters, four in a thousand.
 
     group: a name of `GROUPS`. letters: the elements that words are made of. n: letters of a word.
     aloud: whether the product so far stands in the text after each letter, as in a chain of thought.
@@ -80,19 +82,24 @@ class WordExperiment(DepthExperiment):
 
 SEEDS = range(3)
 LOOPS = (1, 2, 4)
-SHAPES = (("Z60", 1), *((group, loops) for group in ("A5", "S5") for loops in LOOPS))
 LETTERS = {"Z60": (1, 8), "A5": (15, 16), "S5": (24, 33)}  # permutations: a short cycle, and one of all five
 MORE_LETTERS = (1, 8, 19, 34)  # of Z60: as many different products, soon, as A5 has
+LENGTHS = (16, 24, 32)  # of words
 
 
-def presets() -> list[WordExperiment]:
+def presets() -> Iterator[WordExperiment]:
     """Every experiment of this family, in the order in which `arithlib list` prints them."""
-    made = [
-        _preset(f"words-{group}-{loops}", group, LETTERS[group], loops, seed)
-        for group, loops in SHAPES for seed in SEEDS
-    ]  # fmt: skip
-    made += [_preset("words-Z60-four", "Z60", MORE_LETTERS, 1, seed) for seed in SEEDS]
-    return made + [_preset("words-S5-aloud", "S5", LETTERS["S5"], 1, seed, aloud=True) for seed in SEEDS]
+    for n, seed in product(LENGTHS, SEEDS):
+        words = "words" if n == LENGTHS[0] else f"words-{n}"
+        for group, letters in LETTERS.items():
+            yield _preset(f"{words}-{group}-1", group, letters, 1, seed, n=n)
+        yield _preset(f"{words}-Z60-four", "Z60", MORE_LETTERS, 1, seed, n=n)
+        yield _preset(f"{words}-S5-aloud", "S5", LETTERS["S5"], 1, seed, n=n, aloud=True)
+    for group, seed in product(("A5", "S5"), SEEDS):
+        for loops in LOOPS[1:]:
+            yield _preset(f"words-{group}-{loops}", group, LETTERS[group], loops, seed)
+        # One loop for as much computing as four.
+        yield _preset(f"words-long-{group}-1", group, LETTERS[group], 1, seed, steps=4000)
 
 
 def _preset(name, group, letters, loops, seed, *, n=16, aloud=False, steps=1000):

@@ -32,9 +32,10 @@ def book(args: list[str]) -> int:
 
 
 def test(args: list[str]) -> int:
-    """Make the book, then run every test against it. Further arguments go to pytest."""
+    """Make the book, then run every test against it, test files side by side. Further arguments go to pytest."""
     project = Project.find()
-    return run_workflow(project, "book", []) or run([sys.executable, "-m", "pytest", *args], project.root)
+    pytest = [sys.executable, "-m", "pytest", "--numprocesses", "logical", "--dist", "loadfile"]
+    return run_workflow(project, "book", []) or run([*pytest, *args], project.root)
 
 
 def serve(args: list[str]) -> int:

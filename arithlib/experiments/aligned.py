@@ -4,7 +4,6 @@ arithlib train "aligned-*"     a minute each on one core
 """
 
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import torch
@@ -80,57 +79,40 @@ class AlignedExperiment(Experiment):
 class SortingExperiment(AlignedExperiment):
     """Sorting; sizes are numbers of a list and most digits."""
 
-    def voters(self, model: LoopedTransformer) -> list[Offsets]:
-        """The two offsets between which the longest numbers of `sizes` stay on trained rows; the model's own without.
-
-        No token depends on a row that is missing, so that all rows up to the last digit's are enough.
-        """
-        if not model.positions.addressed:
-            return [model.offsets]
-        return spread_offsets(2, max(self.sizes[1]) - 1, self.offsets.k + self.task.max_digits - 1)
-
     def finish(self, model, run):
-        """CELL lists of each size, the same under each of O `voters`.
+        """CELL lists of each size, under the model's own offset.
 
-        exact_match_grid: (O, R, C) share of right answers. letters_grid: likewise, but whatever follows the last
-        letter. place_grid: (1, R, C, M) share of answers right at each place, given those before it, and length_grid:
-        (1, R, C, M) share of answers of 0 to M - 1 letters among those that greedy decoding writes; both are means
-        over the voters.
+        exact_match_grid: (1, R, C) share of right answers. place_grid: (1, R, C, M) share of answers right at each
+        place, given those before it, and length_grid: (1, R, C, M) share of answers of 0 to M - 1 letters among those
+        that greedy decoding writes.
 
         The first place is the smallest number's; M is one more than the longest list, for its end token. Behind an
         answer's end token stands 0. An end that comes too early counts as a wrong letter.
         """
         M = max(self.sizes[0]) + 1
 
-        def measure(problems: Problems, offsets: Offsets) -> Tensor:
-            scores = score(model, problems, offsets=offsets)
-            right, ends = scores.right & scores.mask, scores.mask.sum(1) - 1
-            no_end = right | (torch.arange(right.shape[1]) >= ends[:, None])
+        def measure(problems: Problems) -> Tensor:
+            scores = score(model, problems)
             letters = torch.zeros_like(problems.start)
             for start in problems.start.unique():  # prompts of one width at a time
                 alike = problems.start == start
-                written = greedy(model, problems[alike].prompts(), M - 1, offsets=offsets)
-                letters[alike] = (written != END).sum(1)
+                letters[alike] = (greedy(model, problems[alike].prompts(), M - 1) != END).sum(1)
+            right = scores.right & scores.mask
             placed = F.pad(right, (0, M - right.shape[1]))
-            whole = torch.stack([scores.exact, no_end.all(1)], 1)
-            return torch.cat([whole, placed, F.one_hot(letters, M)], 1)
+            return torch.cat([scores.exact[:, None], placed, F.one_hot(letters, M)], 1)
 
-        grids = np.stack([self._grid(partial(measure, offsets=offsets)) for offsets in self.voters(model)])
-        exact, letters, places, lengths = np.split(grids, [1, 2, 2 + M], axis=-1)
-        return {
-            "exact_match_grid": exact[..., 0], "letters_grid": letters[..., 0],
-            "place_grid": places.mean(0, keepdims=True), "length_grid": lengths.mean(0, keepdims=True),
-        }  # fmt: skip
+        exact, places, lengths = np.split(self._grid(measure), [1, 1 + M], axis=-1)
+        return {"exact_match_grid": exact[..., 0], "place_grid": places, "length_grid": lengths}
 
     def _grid(self, measure):
-        """(R, C, ...) mean of what `measure` makes of the lists of each cell."""
+        """(1, R, C, ...) mean of what `measure` makes of the lists of each cell."""
         rows, columns = self.sizes
         generator = torch.Generator().manual_seed(2**31 + 1 + self.data_seed)
         cells = []
         for pair in torch.cartesian_prod(torch.tensor(rows), torch.tensor(columns)):
             problems = self.task.problems(pair.expand(CELL, 2), generator).trimmed()
             cells.append(measure(problems).double().mean(0).numpy())
-        return np.array(cells).reshape(len(rows), len(columns), *cells[0].shape)
+        return np.array(cells).reshape(1, len(rows), len(columns), *cells[0].shape)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,7 +134,7 @@ class OrExperiment(AlignedExperiment):
         fault_grid: (O, R, C, F) share of each fault, under one of O `voters` at a time, the lowest first.
         together_grid: (1, R, C, F) likewise, all voters deciding together; of models with addresses.
         length_grid: (1, L, M) share of answers of 0 to M - 1 bits, for each of L lengths of the longer vector, mean
-        over its pairs and the voters; M - 1 bits stand for more, too.
+        over its pairs and the voters; what does not end is cut off at MORE_BITS bits too many.
         """
         rows, columns = self.sizes
         pairs = torch.cartesian_prod(torch.tensor(rows), torch.tensor(columns))
@@ -206,7 +188,7 @@ def presets():
         for seed in SEEDS:
             yield _preset(
                 SortingExperiment, f"sort-{label}",
-                f"sorting, {n_layers} x {n_loops}, positions: {positions} (chapter 36)", 3000, seed,
+                f"sorting, {n_layers} x {n_loops}, positions: {positions} (chapter 36)", 1500, seed,
                 task=LISTS, offsets=Offsets("per batch", k=4),
                 model=WordConfig(
                     n_layers=n_layers, n_loops=n_loops, positions=positions, offset=1, d_vocab=len(WORDS), **SMALL

@@ -1,12 +1,16 @@
 """Experiments on sorting and OR: what is measured, and where in the grids it stands."""
 
+import itertools
 from dataclasses import replace
 
 import pytest
 import torch
 
 from arithlib import experiments
-from arithlib.tasks.bitwise import Or
+from arithlib.exact_match import score
+from arithlib.experiments.aligned import VOTERS
+from arithlib.models.positions import number_index
+from arithlib.tasks.bitwise import FAULTS, Or
 from arithlib.training import train
 
 SORTING, OR = experiments.get("aligned-sort-both-s0"), experiments.get("aligned-or-one-abacus-s0")
@@ -22,9 +26,9 @@ def briefly(experiment, steps):
 
 def test_cells_of_the_grid_stand_where_their_sizes_do():
     experiment = replace(SORTING, sizes=((2, 5, 3), (1, 6)))
-    numbers = experiment._grid(experiment.build(), lambda problems, scores: problems.stop - problems.start - 1)
+    numbers = experiment._grid(lambda problems: problems.stop - problems.start - 1)
     assert numbers[0].tolist() == [[2, 2], [5, 5], [3, 3]]
-    digits = experiment._grid(experiment.build(), lambda problems, scores: (problems.a > 0).any(2).sum(1))
+    digits = experiment._grid(lambda problems: (problems.a > 0).any(2).sum(1))
     assert (digits[0, :, 0] == 1).all() and (digits[0, :, 1] > 2).all()
 
 
@@ -41,13 +45,42 @@ def test_an_order_is_right_only_where_every_place_is():
     assert (order[0, 0] <= lengths[0, 0, :, 1]).all() and (order[0, 1] <= lengths[0, 1, :, 2]).all()
 
 
+def test_voters_keep_the_longest_on_trained_rows_and_are_the_models_own_without_addresses():
+    trained = OR.task.sample(1000, torch.Generator().manual_seed(0)).tokens
+    last_row = int(number_index(trained).max()) + OR.offsets.largest
+    longest = max(OR.sizes[0])
+    voters = [voter.value for voter in OR.voters(OR.build(), longest)]
+    assert voters == list(range(last_row - longest)) and len(voters) == VOTERS  # one row more than the digits need
+    unaddressed = replace(OR, model=replace(OR.model, positions="fire")).build()
+    assert OR.voters(unaddressed, longest) == [unaddressed.offsets]
+
+
 def test_what_greedy_decoding_gets_right_is_what_one_pass_says():
-    easy = replace(OR, task=Or(2, "random"), sizes=((1, 2), (1, 3)), batch_size=16)
-    experiment, model, run = briefly(easy, 80)
-    written = experiment.finish(model, run)["fault_grid"]
-    scored = super(type(experiment), experiment).finish(model, run)["exact_match_grid"]
-    assert written.shape == (1, 2, 2, 5) and written.sum(-1) == pytest.approx(1)
-    assert written[..., 0] == pytest.approx(scored) and 0 < scored.mean() < 1
+    easy = replace(OR, task=Or(2, "one"), sizes=((1, 2), (1, 3)), batch_size=16)
+    experiment, model, run = briefly(easy, 60)
+    measured = experiment.finish(model, run)
+    alone, together = measured["fault_grid"], measured["together_grid"]
+    assert alone.shape == (VOTERS, 2, 2, len(FAULTS)) and alone.sum(-1) == pytest.approx(1)
+    assert together.shape == (1, 2, 2, len(FAULTS)) and 0 < alone[..., 0].mean() < 1
+    for (row, i), (column, j) in itertools.product(enumerate((1, 2)), enumerate((1, 3))):
+        problems = experiment.task.every(torch.tensor([[i, j]]))
+        voters = experiment.voters(model, max(i, j))
+        for voter, share in zip(voters, alone[:, row, column, 0], strict=True):
+            assert share == pytest.approx(float(score(model, problems, offsets=voter).exact.double().mean()))
+        scored = score(model, problems, offsets=voters)
+        assert together[0, row, column, 0] == pytest.approx(float(scored.exact.double().mean()))
+
+
+def test_lengths_of_what_is_written_go_with_its_faults():
+    easy = replace(OR, task=Or(2, "one"), sizes=((1, 2), (1, 2)), batch_size=16)
+    experiment, model, run = briefly(easy, 30)
+    measured = experiment.finish(model, run)
+    alone, lengths = measured["fault_grid"].mean(0), measured["length_grid"]
+    assert lengths.shape == (1, 2, 6) and lengths.sum(-1) == pytest.approx(1)
+    # The pairs in order: longest 1 is the first cell alone, longest 2 the mean of the others.
+    right_length = alone[..., [FAULTS.index("right"), FAULTS.index("wrong bits")]].sum(-1)
+    assert lengths[0, 0, 1] == pytest.approx(right_length[0, 0])
+    assert lengths[0, 1, 2] == pytest.approx((right_length.sum() - right_length[0, 0]) / 3)
 
 
 def test_a_run_is_the_same_again():
@@ -62,4 +95,12 @@ def test_what_is_compared_is_trained_alike(kind):
     assert (
         len({(e.steps, e.optimizer, e.task, e.batch_size, e.model.d_model, e.sizes, e.offsets) for e in group}) == 1
     )
-    assert len({e.model.n_layers * e.model.n_loops for e in group}) == 1
+    assert {e.model.n_layers * e.model.n_loops for e in group if "single" not in e.name} == {2}
+
+
+def test_the_looped_sorter_computes_like_one_control_and_weighs_as_much_as_the_other():
+    looped, standard, single = (experiments.get(f"aligned-sort-{kind}-s0") for kind in ("looped", "both", "single"))
+    weights = [sum(p.numel() for p in e.build().parameters()) for e in (looped, standard, single)]
+    assert weights[0] == weights[2] < weights[1]
+    assert looped.model.n_layers * looped.model.n_loops == standard.model.n_layers * standard.model.n_loops
+    assert len({e.model.positions for e in (looped, standard, single)}) == 1

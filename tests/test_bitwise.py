@@ -35,6 +35,14 @@ def test_the_single_one_stands_in_the_shorter_vector():
     assert len(seen) == sum(min(i, j) * (2 if i == j else 1) for i in (1, 2, 3) for j in (1, 2, 3))
 
 
+def test_every_problem_of_a_pair_of_lengths_is_written_once():
+    lengths = torch.tensor([[3, 3], [1, 4], [5, 2]])
+    every = texts(Or(3, "one").every(lengths))
+    drawn = texts(Or(3, "one").problems(lengths.repeat(200, 1), seeded()))
+    assert len(every) == 3 * 2 + 1 + 2 and sorted(every) == sorted(set(drawn))
+    assert every[6] == "1+0000=1000"  # row by row
+
+
 def test_lengths_may_exceed_those_of_training():
     problems = Or(4, "random").problems(torch.tensor([[12, 7]]).expand(20, 2), seeded())
     assert problems.prompts().shape == (20, 21) and (problems.stop - problems.start == 13).all()
@@ -47,6 +55,8 @@ def test_bad_settings_are_refused():
         Or(3, "ones")
     with pytest.raises(ValueError, match="vectors of 0 bits"):
         Or(3).problems(torch.tensor([[0, 2]]), seeded())
+    with pytest.raises(ValueError, match="only those with a single one"):
+        Or(3, "random").every(torch.tensor([[1, 2]]))
 
 
 def fault_of(written, answer):
@@ -58,7 +68,7 @@ def fault_of(written, answer):
         zeros = [i for i, bit in enumerate(longer) if bit == "0" and longer[:i] + longer[i + 1 :] == shorter]
         if zeros:
             return "one zero at the end" if len(longer) - 1 in zeros else "one zero elsewhere"
-    return "another length" if len(written) != len(answer) else "wrong bits"
+    return "too short" if len(written) < len(answer) else "too long" if len(written) > len(answer) else "wrong bits"
 
 
 def test_every_fault_of_short_answers_is_named_as_a_search_names_it():

@@ -11,18 +11,22 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from arithlib.decoding import greedy
-from arithlib.exact_match import Scores, score
+from arithlib.exact_match import score
 from arithlib.experiments.base import Experiment
 from arithlib.models.looped import LoopedConfig, LoopedTransformer, ProgressiveLoss, WordConfig
-from arithlib.models.positions import Offsets
+from arithlib.models.positions import Offsets, spread_offsets
 from arithlib.tasks.bitwise import FAULTS, Or, faults
 from arithlib.tasks.operands import Problems
 from arithlib.tasks.sorting import WORDS, Sorting
 from arithlib.tokenizer import END
 from arithlib.training import ScheduledAdamW
 
-# Problems for each cell of the grids of `finish`.
+# Lists for each cell of the grids of sorting.
 CELL = 50
+# Offsets at which an OR is tested: as many as the longest vectors of `presets` leave room for.
+VOTERS = 7
+# So many bits too many may be written before decoding stops.
+MORE_BITS = 3
 
 
 class AlignedObjective:
@@ -70,62 +74,99 @@ class AlignedExperiment(Experiment):
     def objective(self, model, device):
         return AlignedObjective(self)
 
-    def finish(self, model, run):
-        """exact_match_grid: (1, R, C) share of right answers at all pairs of `sizes`, CELL problems each."""
-        return {"exact_match_grid": self._grid(model, lambda problems, scores: scores.exact)}
-
-    def _grid(self, model, measure):
-        """(1, R, C, ...) mean over the problems of a cell of what `measure` makes of (problems, scores)."""
-        rows, columns = self.sizes
-        generator = torch.Generator().manual_seed(2**31 + 1 + self.data_seed)
-        cells = []
-        for pair in torch.cartesian_prod(torch.tensor(rows), torch.tensor(columns)):
-            problems = self.task.problems(pair.expand(CELL, 2), generator).trimmed()
-            cells.append(measure(problems, score(model, problems)).double().mean(0).numpy())
-        return np.array(cells).reshape(1, len(rows), len(columns), *cells[0].shape)
-
 
 @dataclass(frozen=True, kw_only=True)
 class SortingExperiment(AlignedExperiment):
     """Sorting; sizes are numbers of a list and most digits."""
 
     def finish(self, model, run):
-        """As for all, place_grid: (1, R, C, M) share of answers right at each place, given those before it, and
-        length_grid: (1, R, C, M) share of answers of 0 to M - 1 letters among those that greedy decoding writes.
+        """CELL lists of each size, under the model's own offset.
+
+        exact_match_grid: (1, R, C) share of right answers. place_grid: (1, R, C, M) share of answers right at each
+        place, given those before it, and length_grid: (1, R, C, M) share of answers of 0 to M - 1 letters among those
+        that greedy decoding writes.
 
         The first place is the smallest number's; M is one more than the longest list, for its end token. Behind an
         answer's end token stands 0. An end that comes too early counts as a wrong letter.
         """
         M = max(self.sizes[0]) + 1
 
-        def measure(problems: Problems, scores: Scores) -> Tensor:
-            right = scores.right & scores.mask
+        def measure(problems: Problems) -> Tensor:
+            scores = score(model, problems)
             letters = torch.zeros_like(problems.start)
             for start in problems.start.unique():  # prompts of one width at a time
                 alike = problems.start == start
                 letters[alike] = (greedy(model, problems[alike].prompts(), M - 1) != END).sum(1)
+            right = scores.right & scores.mask
             placed = F.pad(right, (0, M - right.shape[1]))
             return torch.cat([scores.exact[:, None], placed, F.one_hot(letters, M)], 1)
 
-        exact, places, lengths = np.split(self._grid(model, measure), [1, 1 + M], axis=-1)
+        exact, places, lengths = np.split(self._grid(measure), [1, 1 + M], axis=-1)
         return {"exact_match_grid": exact[..., 0], "place_grid": places, "length_grid": lengths}
+
+    def _grid(self, measure):
+        """(1, R, C, ...) mean of what `measure` makes of the lists of each cell."""
+        rows, columns = self.sizes
+        generator = torch.Generator().manual_seed(2**31 + 1 + self.data_seed)
+        cells = []
+        for pair in torch.cartesian_prod(torch.tensor(rows), torch.tensor(columns)):
+            problems = self.task.problems(pair.expand(CELL, 2), generator).trimmed()
+            cells.append(measure(problems).double().mean(0).numpy())
+        return np.array(cells).reshape(1, len(rows), len(columns), *cells[0].shape)
 
 
 @dataclass(frozen=True, kw_only=True)
 class OrExperiment(AlignedExperiment):
-    """The OR of two vectors; sizes are their lengths."""
+    """The OR of two vectors, one of which has a single one; sizes are their lengths."""
+
+    def voters(self, model: LoopedTransformer, bits: int) -> list[Offsets]:
+        """VOTERS offsets, evenly spread, that keep vectors of so many bits on trained rows; the model's own without.
+
+        One more row is kept free: the end is due where no bit has the next address.
+        """
+        if not model.positions.addressed:
+            return [model.offsets]
+        return spread_offsets(VOTERS, bits, self.offsets.k + self.task.max_bits - 1)
 
     def finish(self, model, run):
-        """fault_grid: (1, R, C, 5) shares of `bitwise.FAULTS` among the answers that greedy decoding writes."""
+        """Every problem of each pair of `sizes`, answered by greedy decoding; F are `bitwise.FAULTS`.
 
-        def kinds(problems: Problems, scores: Scores) -> Tensor:
-            M = scores.mask.shape[1] + 2  # as long as to see two bits too many
-            written = greedy(model, problems.prompts(), M)
-            answers = problems.tokens[:, problems.prompts().shape[1] :]
-            padded = [F.pad(tokens, (0, M - tokens.shape[1]), value=END) for tokens in (written, answers)]
-            return F.one_hot(faults(*padded), len(FAULTS))
+        fault_grid: (O, R, C, F) share of each fault, under one of O `voters` at a time, the lowest first.
+        together_grid: (1, R, C, F) likewise, all voters deciding together; of models with addresses.
+        length_grid: (1, L, M) share of answers of 0 to M - 1 bits, for each of L lengths of the longer vector, mean
+        over its pairs and the voters; what does not end is cut off at MORE_BITS bits too many.
+        """
+        rows, columns = self.sizes
+        pairs = torch.cartesian_prod(torch.tensor(rows), torch.tensor(columns))
+        longest, M = pairs.amax(1), int(pairs.max()) + MORE_BITS + 1
+        alone, together, lengths = [], [], []
+        for pair, bits in zip(pairs, longest.tolist(), strict=True):
+            problems, voters = self.task.every(pair[None]).trimmed(), self.voters(model, bits)
+            written = [self._write(model, problems, [voter]) for voter in voters]
+            alone.append([_shares(faults(*both), len(FAULTS)) for both in written])
+            lengths.append(np.mean([_shares((texts != END).sum(1), M) for texts, _ in written], 0))
+            if model.positions.addressed:
+                both = self._write(model, problems, voters)
+                together.append([_shares(faults(*both), len(FAULTS))])
 
-        return {"fault_grid": self._grid(model, kinds)}
+        def grid(cells):
+            return np.moveaxis(np.array(cells).reshape(len(rows), len(columns), -1, len(FAULTS)), 2, 0)
+
+        by_length = np.array([[np.mean(np.array(lengths)[longest == bits], 0) for bits in longest.unique()]])
+        measured = {"fault_grid": grid(alone), "length_grid": by_length}
+        return measured | ({"together_grid": grid(together)} if together else {})
+
+    def _write(self, model, problems, voters):
+        """What is written and the right answers, (B, bits + MORE_BITS) tokens each."""
+        answers = problems.tokens[:, problems.prompts().shape[1] :]
+        steps = answers.shape[1] - 1 + MORE_BITS
+        written = greedy(model, problems.prompts(), steps, offsets=voters)
+        return [F.pad(tokens, (0, steps - tokens.shape[1]), value=END) for tokens in (written, answers)]
+
+
+def _shares(values: Tensor, count: int) -> np.ndarray:
+    """(B,) integers -> (count,) share of each from 0 on."""
+    return (torch.bincount(values, minlength=count) / len(values)).numpy()
 
 
 # ---- presets -----------------------------------------------------------------------------------------------------
@@ -133,13 +174,15 @@ class OrExperiment(AlignedExperiment):
 SEEDS = range(3)
 SMALL = dict(d_model=64, n_heads=4, d_mlp=256, n_rows=64)
 LISTS = Sorting(max_numbers=3, max_digits=2)
-# Layers and loops of equal depth; what is looped gets its input again before each loop.
-STANDARD, LOOPED = (2, 1), (1, 2)
+# Layers and loops. The looped one has as much to compute as the standard one and as many weights as the single one,
+# and gets its input again before each loop.
+STANDARD, LOOPED, SINGLE = (2, 1), (1, 2), (1, 1)
 
 
 def presets():
     """Every experiment of this family, in the order in which `arithlib list` prints them."""
     sorters = {"both": ("abacus+fire", STANDARD), "looped": ("abacus+fire", LOOPED)}
+    sorters["single"] = ("abacus+fire", SINGLE)
     sorters |= {positions: (positions, STANDARD) for positions in ("abacus", "fire")}
     for label, (positions, (n_layers, n_loops)) in sorters.items():
         for seed in SEEDS:

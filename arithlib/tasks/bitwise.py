@@ -15,8 +15,9 @@ from arithlib.tasks.operands import Problems, pack
 from arithlib.tokenizer import ALPHABET, END, EQUALS
 
 VECTORS = ("one", "random")
-# What can be wrong with a written answer, in the order in which `faults` looks.
-FAULTS = ("right", "one zero at the end", "one zero elsewhere", "another length", "wrong bits")
+# What can be wrong with a written answer, in the order in which `faults` looks. Too short and too long are those that
+# no single zero explains.
+FAULTS = ("right", "one zero at the end", "one zero elsewhere", "too short", "too long", "wrong bits")
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,24 @@ class Or:
         if int(lengths.min()) < 1:
             raise ValueError(f"vectors of {int(lengths.min())} bits: each has at least one")
         return self._draw(lengths.to(generator.device), int(lengths.max()), generator)
+
+    def every(self, lengths: Tensor) -> Problems:
+        """All problems with a single one of each row of (P, 2) lengths: of (i, j), min(i, j), or 2 i where i = j.
+
+        Raises ValueError for random vectors, of which there are too many.
+        """
+        if self.vectors != "one":
+            raise ValueError(f"vectors = {self.vectors!r}: only those with a single one can all be written")
+        ones = [
+            (row, owner, place)
+            for row, (i, j) in enumerate(lengths.tolist())
+            for owner in ((0, 1) if i == j else (int(i > j),))
+            for place in range(min(i, j))
+        ]
+        row, owner, place = torch.tensor(ones, device=lengths.device).unbind(1)
+        bits = torch.zeros(len(ones), 2, int(lengths.max()), dtype=torch.long, device=lengths.device)
+        bits[torch.arange(len(ones), device=lengths.device), owner, place] = 1
+        return self.write(bits, lengths[row])
 
     def _draw(self, lengths, N, generator):
         B, device = len(lengths), generator.device
@@ -108,7 +127,8 @@ def faults(written: Tensor, answers: Tensor) -> Tensor:
     explained = (before * behind).bool() & (longer == 0) & (change.abs() == 1)[:, None]
     last = torch.arange(M, device=written.device) == (lengths[0].maximum(lengths[1]) - 1)[:, None]
     fault = torch.full_like(change, FAULTS.index("wrong bits"))
-    fault[change != 0] = FAULTS.index("another length")
+    fault[change < 0] = FAULTS.index("too short")
+    fault[change > 0] = FAULTS.index("too long")
     fault[explained.any(1)] = FAULTS.index("one zero elsewhere")
     fault[(explained & last).any(1)] = FAULTS.index("one zero at the end")
     fault[(written == answers).all(1)] = FAULTS.index("right")

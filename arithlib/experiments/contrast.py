@@ -1,7 +1,6 @@
-"""Adders with learned rows or rotary angles as addresses (chapter 77), on the sums of `arithlib.experiments.adder`.
+"""Adders with learned rows or rotary angles for addresses (chapter 77), on the sums of `arithlib.experiments.adder`.
 
-arithlib train "contrast-abacus-s*"   2 minutes each on one core
-arithlib train "contrast-rotary-s*"   2 minutes each on one core
+arithlib train "contrast-*"   under a minute each on one core
 """
 
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from arithlib.experiments.base import Experiment
-from arithlib.models.contrast import ContrastConfig, ContrastTransformer
+from arithlib.models.contrast import TABLES, ContrastConfig, ContrastTransformer
 from arithlib.models.positions import Offsets
 from arithlib.tasks.operands import OperandTask, Problems
 from arithlib.training import ScheduledAdamW
@@ -59,7 +58,7 @@ def answers(model: ContrastTransformer, problems: Problems, offset: Tensor) -> t
 class ContrastExperiment(Experiment):
     """An adder on fresh sums; every pair of operand lengths is equally likely.
 
-    k: offsets in training are from 0 to k - 1, one a batch; only Abacus feels them.
+    k: offsets in training are from 0 to k - 1, one a batch; only tables feel them.
     evaluation_count: held-out sums of the training distribution.
     """
 
@@ -88,15 +87,19 @@ def preset(name, about, steps, seed, **more):
     )  # fmt: skip
 
 
+ABOUT = {
+    "abacus": "a learned row for every digit address, signs without (chapter 77)",
+    "coupling": "the same, and signs have the row below the first digit (chapter 77)",
+    "rotary": "rotary angles of the digit address (chapter 77)",
+    "places": "rotary angles of the place in the text (chapter 77)",
+}
+
+
 def presets():
     """Every experiment of chapter 77."""
-    for seed in range(3):
-        yield preset(
-            f"contrast-abacus-s{seed}", "a learned row for every address (chapter 77)", 6000, seed,
-            model=ContrastConfig("abacus"), k=20,
-        )  # fmt: skip
-    for seed in range(3):
-        yield preset(
-            f"contrast-rotary-s{seed}", "rotary angles of the address (chapter 77)", 6000, seed,
-            model=ContrastConfig("rotary"),
-        )  # fmt: skip
+    for scheme, about in ABOUT.items():
+        for seed in range(3):
+            yield preset(
+                f"contrast-{scheme}-s{seed}", about, 3000 if scheme == "places" else 6000, seed,
+                model=ContrastConfig(scheme), k=20 if scheme in TABLES else 1, ships_weights=scheme != "places",
+            )  # fmt: skip

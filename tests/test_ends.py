@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from arithlib.analysis.ends import foresee, lead, read, scores_of
+from arithlib.analysis.ends import Placed, foresee, lead, read, scores_of, sums_right
 from arithlib.models.contrast import ContrastConfig, ContrastTransformer
 from arithlib.tasks.operands import OperandTask
 
@@ -75,19 +75,24 @@ def test_shares_of_planted_angles_are_those_of_a_sum_over_columns():
     problems = equal_sums(30, 3)
     reading = read(model, problems)
     shares = {}
-    for i in range(2, 28):
-        operand = {j: math.exp(score(i, j)) for j in range(31)}
-        near = 2 * (operand[i] + operand[i + 1]) + operand[i]
-        total = 2 * sum(operand[j] for j in range(1, 31)) + operand[0] + sum(operand[j] for j in range(i + 1))
+    for i in range(32):
+        present = [(n, j) for n, first, last in ((0, 1, 30), (1, 0, 30), (2, 0, i)) for j in range(first, last + 1)]
+        total = sum(math.exp(score(i, j)) for _, j in present)
+        near = sum(math.exp(score(i, j)) for _, j in present if j in (i, i + 1))
         shares[i] = near / total
-        torch.testing.assert_close(
-            reading.near[reading.index == i], torch.full((3, 1), shares[i]).double(), rtol=1e-6, atol=0
-        )
+        measured = reading.near[reading.index == i]
+        torch.testing.assert_close(measured, torch.full_like(measured, shares[i]), rtol=1e-6, atol=0)
     short = equal_sums(10, 5)
     foreseen = foresee(model, short.a, short.b, 30)
     expected = torch.tensor([[shares[i]] for i in foreseen.index.tolist()], dtype=torch.double)
     torch.testing.assert_close(foreseen.near, expected, rtol=1e-6, atol=0)
-    assert foreseen.index.min() == 2 and foreseen.index.max() == 27
+    assert set(foreseen.index.tolist()) == set(range(32))
+
+
+def between(reading, digits):
+    """Near shares and margins away from the ends of the numbers."""
+    inner = (reading.index >= 2) & (reading.index <= digits - 3)
+    return reading.near[inner], reading.margin[inner]
 
 
 @pytest.mark.parametrize("scheme", ["abacus", "coupling", "rotary"])
@@ -95,13 +100,11 @@ def test_what_is_foreseen_is_what_long_random_sums_show(scheme):
     model = ContrastTransformer(ContrastConfig(scheme, d_model=16, n_heads=2, d_mlp=16, n_rows=80), seed=4).eval()
     short, long = equal_sums(10, 60), equal_sums(60, 20, seed=1)
     foreseen, reading = foresee(model, short.a, short.b, 60, offset=3), read(model, long, offset=3)
-    inner = (reading.index >= 2) & (reading.index <= 57)
-    near = reading.near[inner].mean(0)
-    torch.testing.assert_close(foreseen.near.mean(0), near, rtol=0.1, atol=0)
-    elsewhere = foresee(model, short.a, short.b, 20, offset=3)
-    assert (elsewhere.near.mean(0) / near > 1.5).all()  # another length is another share
-    spread = float(reading.margin[inner].std())
-    assert abs(float(foreseen.margin.median() - reading.margin[inner].median())) < 0.25 * spread
+    (near, margin), (near_foreseen, margin_foreseen) = (between(one, 60) for one in (reading, foreseen))
+    torch.testing.assert_close(near_foreseen.mean(0), near.mean(0), rtol=0.1, atol=0)
+    elsewhere = between(foresee(model, short.a, short.b, 20, offset=3), 20)[0]
+    assert (elsewhere.mean(0) / near.mean(0) > 1.5).all()  # another length is another share
+    assert abs(float(margin_foreseen.median() - margin.median())) < 0.25 * float(margin.std())
 
 
 def test_readings_of_several_passes_are_one(monkeypatch):
@@ -115,6 +118,13 @@ def test_readings_of_several_passes_are_one(monkeypatch):
     asks, right = problems.answer_mask[:, 1:], problems.tokens[:, 1:]
     torch.testing.assert_close(whole.margin, lead(logits[asks], right[asks]))
     assert torch.equal(whole.visible, asks.nonzero()[:, 1] + 1)
+
+
+def test_a_sum_is_right_where_every_token_is_and_a_carry_out_counts_as_often_as_it_occurs():
+    index = torch.tensor([0, 1, 2, 3, 0, 1, 2])  # two sums of two digits, of which one carries out
+    margin = torch.tensor([1.0, 1.0, 1.0, -1.0, 1.0, -1.0, 1.0])
+    nothing = torch.zeros(7)
+    assert sums_right(Placed(nothing, nothing, margin, nothing, index)) == 0.5 * (1 - 0.5)
 
 
 def test_a_lead_is_over_the_best_of_the_others():

@@ -18,7 +18,7 @@ from arithlib.analysis.dilution import DISTANCE, NUMBER, TOKEN, WINDOW_NUMBER, R
 from arithlib.models.addressed import number_of
 from arithlib.models.contrast import ContrastTransformer
 from arithlib.models.positions import number_index
-from arithlib.streaming import ANSWER, columns
+from arithlib.streaming import ABSENT, ANSWER, columns
 from arithlib.tasks.operands import Problems
 
 # Patterns of so many entries, and scores of so many far keys, fit into any memory.
@@ -58,16 +58,19 @@ def read(model: ContrastTransformer, problems: Problems, offset: int = 0, reach:
 def foresee(model: ContrastTransformer, a: Tensor, b: Tensor, digits: int, offset: int = 0) -> Placed:
     """What `read` should find in random sums of `digits` digits, from what is near in short ones alone.
 
-    a, b: (B, N) digits of short numbers, all of N digits. Their inner columns are thought to stand evenly spread
-    over the long numbers; what is far is taken at its expectation, every digit a tenth of each.
-    Raises ValueError for operands that are shorter than others, too few inner columns, or a table that ends before.
+    a, b: (B, N) digits of short numbers, all of N digits. Their first two columns and their last two are thought to
+    stand where the long numbers begin and end, and those between evenly spread over the rest; what is far is taken at
+    its expectation, every digit a tenth of each.
+    Raises ValueError for operands that are shorter than others, too few columns, or a table that ends before.
     """
-    B, N = a.shape
+    N = a.shape[1]
     if N < 4 or not (a[:, -1].all() and b[:, -1].all()):
         raise ValueError(f"operands of {N} digits: all need the same number, 4 or more, and no leading zero")
     model, lines = copy.deepcopy(model).double(), columns(a, b)
-    row, place = torch.cartesian_prod(torch.arange(B), torch.arange(2, N - 2)).unbind(1)
-    index = torch.linspace(2, digits - 3, len(row)).round().long()
+    row, place = (lines[:, ANSWER, 1:] != ABSENT).nonzero().unbind(1)
+    between = (place >= 2) & (place < N - 2)
+    index = torch.where(place < 2, place, place + digits - N)
+    index[between] = torch.linspace(2, digits - 3, int(between.sum())).round().long()
     query, right = lines[row, ANSWER, place], lines[row, ANSWER, place + 1]
     near = lines[row[:, None], WINDOW_NUMBER, place[:, None] + 1 - DISTANCE]
     column = torch.arange(digits + 3)
@@ -88,7 +91,8 @@ def _attend(model, query, right, near, index, far, present, offset):
     """
     x, q, _, _ = model.project(query, torch.tensor(ANSWER), model.address_at(query, index, offset))
     place = index[:, None] + 1 - DISTANCE
-    near_keys = model.project(near, WINDOW_NUMBER, model.address_at(near, place, offset))[2:]
+    tokens = near.clamp(min=0)
+    near_keys = model.project(tokens, WINDOW_NUMBER, model.address_at(tokens, place, offset))[2:]
     column = torch.arange(len(present)) - index[:, None]
     seen = (column < 0)[..., None] | ((column > 1)[..., None] & (NUMBER != ANSWER))
     scores = torch.cat([
@@ -96,11 +100,23 @@ def _attend(model, query, right, near, index, far, present, offset):
         torch.einsum("nhk,luhk->nluh", q, far[0]).flatten(1, 2),
     ], 1) / q.shape[-1] ** 0.5  # fmt: skip
     S = near.shape[1]
+    scores[:, :S].masked_fill_((near == ABSENT)[..., None], -torch.inf)
     scores[:, S:] += torch.where(seen, present, -torch.inf).flatten(1)[..., None]
     pattern = scores.softmax(1)
     z = torch.einsum("nsh,nshk->nhk", pattern[:, :S], near_keys[1])
     z += torch.einsum("nuh,uhk->nhk", pattern[:, S:], far[1].expand_as(far[0]).flatten(0, 1))
     return lead(model.read_out(x, z), right), pattern[:, :S].sum(1)
+
+
+def sums_right(tokens: Placed) -> float:
+    """The share of sums with every token right, if tokens go wrong independently of each other.
+
+    tokens: of sums of one length. A token that not every sum has, after a carry out, counts as often as it occurs.
+    """
+    count, wrong = (torch.bincount(tokens.index, weights=w) for w in (None, (tokens.margin <= 0).double()))
+    often = torch.ones_like(wrong)
+    often[-1] = count[-1] / count[0]
+    return float((1 - often * wrong / count.clamp(min=1)).prod())
 
 
 def lead(logits: Tensor, right: Tensor) -> Tensor:

@@ -96,9 +96,9 @@ ABOUT = {
 
 
 def presets():
-    """Every experiment of chapter 77."""
+    """Every experiment of chapter 77; places cannot be learned so, and one run is enough to show it."""
     for scheme, about in ABOUT.items():
-        for seed in range(3):
+        for seed in range(1 if scheme == "places" else 3):
             yield preset(
                 f"contrast-{scheme}-s{seed}", about, 3000 if scheme == "places" else 6000, seed,
                 model=ContrastConfig(scheme), k=20 if scheme in TABLES else 1, ships_weights=scheme != "places",

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from arithlib.analysis.ends import Placed, foresee, lead, read, scores_of, sums_right
+from arithlib.analysis.ends import Placed, foresee, lead, read, scores_of, shares_right
 from arithlib.models.contrast import ContrastConfig, ContrastTransformer
 from arithlib.tasks.operands import OperandTask
 
@@ -70,20 +70,23 @@ def test_scores_of_planted_angles_are_the_cosine_and_its_aliases():
     assert abs(best[0] - best[1]) == 63
 
 
-def test_shares_of_planted_angles_are_those_of_a_sum_over_columns():
+@pytest.mark.parametrize("reach", [None, 0, 5])
+def test_shares_of_planted_angles_are_those_of_a_sum_over_columns(reach):
     model, score = turning()
     problems = equal_sums(30, 3)
-    reading = read(model, problems)
+    reading = read(model, problems, reach=reach)
     shares = {}
     for i in range(32):
         present = [(n, j) for n, first, last in ((0, 1, 30), (1, 0, 30), (2, 0, i)) for j in range(first, last + 1)]
+        if reach is not None:
+            present = [(n, j) for n, j in present if -reach <= i + 1 - j <= 1 + reach]
         total = sum(math.exp(score(i, j)) for _, j in present)
         near = sum(math.exp(score(i, j)) for _, j in present if j in (i, i + 1))
         shares[i] = near / total
         measured = reading.near[reading.index == i]
         torch.testing.assert_close(measured, torch.full_like(measured, shares[i]), rtol=1e-6, atol=0)
     short = equal_sums(10, 5)
-    foreseen = foresee(model, short.a, short.b, 30)
+    foreseen = foresee(model, short.a, short.b, 30, reach=reach)
     expected = torch.tensor([[shares[i]] for i in foreseen.index.tolist()], dtype=torch.double)
     torch.testing.assert_close(foreseen.near, expected, rtol=1e-6, atol=0)
     assert set(foreseen.index.tolist()) == set(range(32))
@@ -112,6 +115,7 @@ def test_readings_of_several_passes_are_one(monkeypatch):
     whole = read(model, problems)
     monkeypatch.setattr("arithlib.analysis.ends.WEIGHTS_A_PASS", 2500)
     parts = read(model, problems)
+    assert shares_right(whole)[0] == pytest.approx(float((whole.margin > 0).double().mean()))
     for name in ("row", "visible", "margin", "near", "index"):
         torch.testing.assert_close(getattr(parts, name), getattr(whole, name))
     logits = model.double()(problems.tokens[:, :-1])
@@ -124,7 +128,8 @@ def test_a_sum_is_right_where_every_token_is_and_a_carry_out_counts_as_often_as_
     index = torch.tensor([0, 1, 2, 3, 0, 1, 2])  # two sums of two digits, of which one carries out
     margin = torch.tensor([1.0, 1.0, 1.0, -1.0, 1.0, -1.0, 1.0])
     nothing = torch.zeros(7)
-    assert sums_right(Placed(nothing, nothing, margin, nothing, index)) == 0.5 * (1 - 0.5)
+    tokens, sums = shares_right(Placed(nothing, nothing, margin, nothing, index))
+    assert tokens == pytest.approx(1 - (0.5 + 0.5) / 3.5) and sums == pytest.approx(0.5 * (1 - 0.5))
 
 
 def test_a_lead_is_over_the_best_of_the_others():

@@ -55,12 +55,14 @@ def read(model: ContrastTransformer, problems: Problems, offset: int = 0, reach:
 
 
 @torch.no_grad()
-def foresee(model: ContrastTransformer, a: Tensor, b: Tensor, digits: int, offset: int = 0) -> Placed:
+def foresee(
+    model: ContrastTransformer, a: Tensor, b: Tensor, digits: int, offset: int = 0, reach: int | None = None
+) -> Placed:
     """What `read` should find in random sums of `digits` digits, from what is near in short ones alone.
 
     a, b: (B, N) digits of short numbers, all of N digits. Their first two columns and their last two are thought to
     stand where the long numbers begin and end, and those between evenly spread over the rest; what is far is taken at
-    its expectation, every digit a tenth of each.
+    its expectation, every digit a tenth of each. offset, reach: as in `read`.
     Raises ValueError for operands that are shorter than others, too few columns, or a table that ends before.
     """
     N = a.shape[1]
@@ -78,13 +80,13 @@ def foresee(model: ContrastTransformer, a: Tensor, b: Tensor, digits: int, offse
     present = expected_presence(digits)[:, 0].log()
     at_once = max(1, WEIGHTS_A_PASS // present.numel() // model.config.n_heads)
     found = [
-        _attend(model, *chunk, far, present, offset)
+        _attend(model, *chunk, far, present, offset, reach)
         for chunk in zip(*(x.split(at_once) for x in (query, right, near, index)), strict=True)
     ]
     return Placed(row, 2 * digits + 2 + index, *map(torch.cat, zip(*found, strict=True)), index)
 
 
-def _attend(model, query, right, near, index, far, present, offset):
+def _attend(model, query, right, near, index, far, present, offset, reach):
     """Margins (N,) and shares of the near keys (N, H) of answer tokens at these indices.
 
     far: keys and values (L, U, H, K) of every sort in every column. present: (L, U) log of how many there are.
@@ -93,8 +95,10 @@ def _attend(model, query, right, near, index, far, present, offset):
     place = index[:, None] + 1 - DISTANCE
     tokens = near.clamp(min=0)
     near_keys = model.project(tokens, WINDOW_NUMBER, model.address_at(tokens, place, offset))[2:]
-    column = torch.arange(len(present)) - index[:, None]
-    seen = (column < 0)[..., None] | ((column > 1)[..., None] & (NUMBER != ANSWER))
+    ahead = (torch.arange(len(present)) - index[:, None])[..., None]
+    seen = (ahead < 0) | ((ahead > 1) & (NUMBER != ANSWER))
+    if reach is not None:
+        seen &= (ahead >= -reach) & (ahead <= 1 + reach)
     scores = torch.cat([
         torch.einsum("nhk,nshk->nsh", q, near_keys[0]),
         torch.einsum("nhk,luhk->nluh", q, far[0]).flatten(1, 2),
@@ -108,15 +112,17 @@ def _attend(model, query, right, near, index, far, present, offset):
     return lead(model.read_out(x, z), right), pattern[:, :S].sum(1)
 
 
-def sums_right(tokens: Placed) -> float:
-    """The share of sums with every token right, if tokens go wrong independently of each other.
+def shares_right(tokens: Placed) -> tuple[float, float]:
+    """The share of answer tokens that are right, and of sums, if tokens go wrong independently of each other.
 
-    tokens: of sums of one length. A token that not every sum has, after a carry out, counts as often as it occurs.
+    tokens: of sums of one length; every index counts alike. A token that not every sum has, after a carry out, counts
+    as often as it occurs.
     """
     count, wrong = (torch.bincount(tokens.index, weights=w) for w in (None, (tokens.margin <= 0).double()))
     often = torch.ones_like(wrong)
     often[-1] = count[-1] / count[0]
-    return float((1 - often * wrong / count.clamp(min=1)).prod())
+    wrong *= often / count.clamp(min=1)
+    return float(1 - wrong.sum() / often.sum()), float((1 - wrong).prod())
 
 
 def lead(logits: Tensor, right: Tensor) -> Tensor:

@@ -204,16 +204,16 @@ class Positions(nn.Module):
 
 
 def rotation(places: Tensor, d_head: int) -> tuple[Tensor, Tensor]:
-    """(T,) places -> cosines and sines (T, K / 2) of the angles place / 10000^(2 i / K) (Su et al. 2021, eq. 15)."""
+    """(..., T) places -> cosines and sines (..., T, K / 2) of place / 10000^(2 i / K) (Su et al. 2021, eq. 15)."""
     frequency = 10_000.0 ** (-torch.arange(0, d_head, 2, device=places.device) / d_head)
-    angle = places[:, None] * frequency
+    angle = places[..., None] * frequency
     return angle.cos(), angle.sin()
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """(B, T, H, K) with entries i and i + K / 2 of each token turned as a pair, by its angle i (T, K / 2)."""
+    """(..., T, H, K) with entries i and i + K / 2 of each token turned as a pair, by its angle i (..., T, K / 2)."""
     first, second = x.chunk(2, -1)
-    cos, sin = cos[:, None], sin[:, None]
+    cos, sin = cos.unsqueeze(-2), sin.unsqueeze(-2)
     return torch.cat([first * cos - second * sin, second * cos + first * sin], -1).to(x.dtype)
 
 

@@ -1,0 +1,106 @@
+"""Adders with learned rows or rotary angles for addresses (chapter 77), on the sums of `arithlib.experiments.adder`.
+
+arithlib train "contrast-*"   under a minute each on one core
+"""
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from arithlib.experiments.base import Experiment
+from arithlib.models.contrast import TABLES, ContrastConfig, ContrastTransformer
+from arithlib.models.positions import Offsets
+from arithlib.tasks.operands import OperandTask, Problems
+from arithlib.training import ScheduledAdamW
+
+# A batch in so many groups of similar length has less filling to compute on.
+GROUPS = 3
+
+
+class ContrastObjective:
+    """Cross-entropy of the answers of fresh sums at every step, seeded by the step; one offset a batch.
+
+    Held-out sums have an offset each.
+    """
+
+    def __init__(self, experiment: "ContrastExperiment"):
+        e = self.experiment = experiment
+        self.generator = torch.Generator()
+        held_out = torch.Generator().manual_seed(2**31 + e.data_seed)
+        self.held_out = e.task.sample(e.evaluation_count, held_out)
+        self.held_out_offset = Offsets("per sample", k=e.k).draw(e.evaluation_count, held_out)
+
+    def loss(self, model: ContrastTransformer, step: int) -> Tensor:
+        e = self.experiment
+        problems = e.task.sample(e.batch_size, self.generator.manual_seed((1_000_003 * e.data_seed + step) % 2**32))
+        offset = Offsets("per batch", k=e.k).draw(e.batch_size, self.generator)
+        parts = [answers(model, part, offset) for part in problems.by_length(GROUPS)]
+        return F.cross_entropy(*map(torch.cat, zip(*parts, strict=True)))
+
+    @torch.no_grad()
+    def evaluate(self, model: ContrastTransformer) -> dict[str, float]:
+        """On held-out sums: loss in nats a token, and exact_match, the share that greedy decoding gets right."""
+        logits, following = answers(model, self.held_out, self.held_out_offset)
+        row = self.held_out.answer_mask.nonzero()[:, 0]
+        wrong = torch.zeros(len(self.held_out)).index_add_(0, row, (logits.argmax(1) != following).float())
+        return {"loss": float(F.cross_entropy(logits, following)), "exact_match": float((wrong == 0).double().mean())}
+
+
+def answers(model: ContrastTransformer, problems: Problems, offset: Tensor) -> tuple[Tensor, Tensor]:
+    """(N, V) logits after every token that an answer goes on after, and (N,) what follows there."""
+    asks = problems.answer_mask[:, 1:]
+    return model(problems.tokens[:, :-1], offset)[asks], problems.tokens[:, 1:][asks]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContrastExperiment(Experiment):
+    """An adder on fresh sums; every pair of operand lengths is equally likely.
+
+    k: offsets in training are from 0 to k - 1, one a batch; only tables feel them.
+    evaluation_count: held-out sums of the training distribution.
+    """
+
+    task: OperandTask = OperandTask(max_digits=10)
+    model: ContrastConfig
+    k: int = 1
+    batch_size: int = 48
+    data_seed: int = 0
+    evaluation_count: int = 1000
+
+    def build(self):
+        return ContrastTransformer(self.model, self.model_seed)
+
+    def objective(self, model, device):
+        return ContrastObjective(self)
+
+
+# ---- presets -----------------------------------------------------------------------------------------------------
+
+
+def preset(name, about, steps, seed, **more):
+    """An experiment whose rate warms up over a twentieth of its steps and falls to zero along a cosine."""
+    return ContrastExperiment(
+        name=name, about=about, steps=steps, evaluate_every=steps // 25, model_seed=seed, data_seed=seed,
+        optimizer=ScheduledAdamW(lr=1e-2, steps=steps, warmup_steps=steps // 20, weight_decay=0.0), **more,
+    )  # fmt: skip
+
+
+# What each scheme is, and for how many steps it trains: those that one layer cannot learn, less.
+SCHEDULE = {
+    "abacus": ("a learned row for every digit address, signs have one row of their own (chapter 77)", 3000),
+    "coupling": ("the same, and signs have the row below the first digit (chapter 77)", 6000),
+    "rotary": ("rotary angles of the digit address (chapter 77)", 6000),
+    "places": ("rotary angles of the place in the text (chapter 77)", 2000),
+}
+
+
+def presets():
+    """Every experiment of chapter 77; of places one run is enough to show that they cannot be learned."""
+    for scheme, (about, steps) in SCHEDULE.items():
+        for seed in range(1 if scheme == "places" else 3):
+            yield preset(
+                f"contrast-{scheme}-s{seed}", about, steps, seed, model=ContrastConfig(scheme),
+                k=20 if scheme in TABLES else 1, ships_weights=scheme != "places",
+            )  # fmt: skip

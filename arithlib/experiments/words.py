@@ -100,6 +100,8 @@ def presets() -> Iterator[WordExperiment]:
             yield _preset(f"words-{group}-{loops}", group, LETTERS[group], loops, seed)
         # One loop for as much computing as four.
         yield _preset(f"words-long-{group}-1", group, LETTERS[group], 1, seed, steps=4000)
+    for seed in SEEDS:
+        yield _preset("words-long-32-S5-1", "S5", LETTERS["S5"], 1, seed, n=32, steps=4000)
 
 
 def _preset(name, group, letters, loops, seed, *, n=16, aloud=False, steps=1000):

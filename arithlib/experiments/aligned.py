@@ -188,7 +188,7 @@ def presets():
         for seed in SEEDS:
             yield _preset(
                 SortingExperiment, f"sort-{label}",
-                f"sorting, {n_layers} x {n_loops}, positions: {positions} (chapter 36)", 1500, seed,
+                f"sorting, {n_layers} x {n_loops}, positions: {positions} (chapter 36)", 3000, seed,
                 task=LISTS, offsets=Offsets("per batch", k=4),
                 model=WordConfig(
                     n_layers=n_layers, n_loops=n_loops, positions=positions, offset=1, d_vocab=len(WORDS), **SMALL

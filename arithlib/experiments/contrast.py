@@ -87,7 +87,7 @@ def preset(name, about, steps, seed, **more):
     )  # fmt: skip
 
 
-# What each scheme is, and for how many steps it trains: those that one layer cannot learn, less.
+# What each scheme is, and for how many steps it trains: less for those that this layer does not learn.
 SCHEDULE = {
     "abacus": ("a learned row for every digit address, signs have one row of their own (chapter 77)", 3000),
     "coupling": ("the same, and signs have the row below the first digit (chapter 77)", 6000),
@@ -97,7 +97,7 @@ SCHEDULE = {
 
 
 def presets():
-    """Every experiment of chapter 77; of places one run is enough to show that they cannot be learned."""
+    """Every experiment of chapter 77; of places a single run, which shows that they are not learned in its steps."""
     for scheme, (about, steps) in SCHEDULE.items():
         for seed in range(1 if scheme == "places" else 3):
             yield preset(

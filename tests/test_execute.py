@@ -1,6 +1,7 @@
 """Notebooks run as the build believes they do, and fail with what one needs to know."""
 
 import errno
+import functools
 import json
 import os
 import sys
@@ -15,6 +16,7 @@ from arithlib.publishing import execute
 from arithlib.publishing.cells import BadCell, BadParameter, check_parameters, default_parameters, unread_parameters
 from arithlib.publishing.execute import NotebookFailed, execute_notebook
 from arithlib.publishing.project import Project
+from arithlib.publishing.stalled import STALLED
 
 
 def notebook(*cells, parameters="steps = 3"):
@@ -158,6 +160,13 @@ def test_a_kernel_that_dies_is_reported_as_such(run, tmp_path):
     assert records(tmp_path)["status"] == "failed"
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="TCP is all there is")
+def test_a_kernel_is_given_no_port_that_another_could_take(run, tmp_path):
+    run("steps", "from ipykernel.connect import get_connection_info\nget_connection_info(unpack=True)['transport']")
+    executed = nbformat.read(tmp_path / "executed" / "10_waves.ipynb", as_version=4)
+    assert executed.cells[-1].outputs[0].data["text/plain"] == "'ipc'"
+
+
 def test_a_bad_parameter_stops_it_before_it_runs(run, tmp_path, monkeypatch):
     monkeypatch.setattr(papermill, "execute_notebook", lambda *_, **__: pytest.fail("it ran"))
     with pytest.raises(BadParameter, match="10_waves.ipynb: unknown parameter epochs"):
@@ -203,6 +212,16 @@ def project(tmp_path, monkeypatch):
     nbformat.write(notebook("print(steps)"), tmp_path / "notebooks" / "10_waves.ipynb")
     monkeypatch.setattr(Project, "find", lambda: Project(tmp_path))
     return Project(tmp_path)
+
+
+def test_a_kernel_that_does_not_answer_counts_as_stalled(project, monkeypatch, capsys):
+    """It is asked before it is there. What started this notebook then tries again."""
+    monkeypatch.setattr(execute, "KERNEL_CONFIG", "import time\ntime.sleep(20)")
+    monkeypatch.setattr(papermill, "execute_notebook", functools.partial(papermill.execute_notebook, start_timeout=1))
+    (project.root / "workflow" / "config.yaml").write_text("notebooks: {10_waves: {}}")
+    assert execute.main(["10_waves"]) == STALLED
+    assert "10_waves.ipynb: its kernel could not be reached: Kernel didn't respond" in capsys.readouterr().err
+    assert json.loads((project.records("10_waves") / "run.json").read_text())["status"] == "failed"
 
 
 def test_the_command_says_what_failed_and_returns_one(project, capsys):

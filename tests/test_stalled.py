@@ -77,6 +77,19 @@ def test_one_that_stalls_each_time_has_failed(capfd):
     assert capfd.readouterr().err.count("seemed to stall") == stalled.TRIES
 
 
+def test_one_that_says_itself_that_it_stalled_is_tried_again(tmp_path, capfd):
+    seen = tmp_path / "seen"
+    program = f"""
+import pathlib
+seen = pathlib.Path({str(seen)!r})
+if not seen.exists():
+    seen.touch()
+    raise SystemExit({stalled.STALLED})
+"""
+    assert stalled.run([*PYTHON, program], limit=20) == 0
+    assert "once more" in capfd.readouterr().err
+
+
 def test_an_interruption_reaches_the_command(monkeypatch, tmp_path):
     """Ctrl-C goes to the whole terminal: the command cleans up, and this waits until it has."""
     cleaned, wait = tmp_path / "cleaned", subprocess.Popen.wait

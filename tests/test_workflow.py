@@ -108,8 +108,8 @@ def test_a_failed_notebook_runs_again_and_the_others_are_kept(project):
     write_chapter(project, "11_sums", ["print(steps + 1)"])
     answer = attempt(project, "--cores", "2", *EXECUTED)
     assert answer.returncode == 1
-    assert "11_sums: running (last time it took " in answer.stderr
-    assert "10_waves.ipynb failed in cell 1" in answer.stderr and "ZeroDivisionError" in answer.stderr
+    for said in ("11_sums: running (last time it took ", "10_waves.ipynb failed in cell 1", "ZeroDivisionError"):
+        assert said in answer.stderr, answer.stderr
     assert (project / "book/_build/executed/10_waves.failed.ipynb").exists()
     assert stale(project) == {"10_waves"}
 

@@ -23,25 +23,29 @@ import papermill
 import torch
 from nbclient.exceptions import DeadKernelError
 from papermill.exceptions import PapermillExecutionError
+from traitlets.config import Config
 
 from arithlib.files import FileProblem, device_name, write_atomic
 from arithlib.publishing.cells import BadCell, BadParameter, check_parameters
 from arithlib.publishing.pages import duration
 from arithlib.publishing.project import Project, UnknownNotebook
+from arithlib.publishing.stalled import STALLED
 
 PACKAGES = ("torch", "numpy", "matplotlib", "arithlib")
 
-# A kernel warns of TCP within one machine. It also takes stderr over: what it says when it is stopped for stalling
-# would be lost, had it not the true one.
+# A kernel takes stderr over: what it says when it is stopped for stalling would be lost, had it not the true one.
 KERNEL_CONFIG = """
 import faulthandler, os
-c.IPKernelApp.log_level = 50
 faulthandler.enable(os.dup(2))
 """
 
 
 class NotebookFailed(RuntimeError):
     """A notebook did not run to its end; the message names the notebook, the cell and the exception."""
+
+
+class KernelSilent(NotebookFailed):
+    """The kernel of a notebook could not be reached; another may well be."""
 
 
 def check_writable(folder: Path) -> None:
@@ -58,8 +62,12 @@ def check_writable(folder: Path) -> None:
 
 
 @contextmanager
-def kernel_environment(records: Path, threads: int, weights: Path | None) -> Iterator[None]:
-    """Environment of the kernel: where `arithlib.chapter` records, where weights are, how many threads it may use."""
+def kernel_environment(records: Path, threads: int, weights: Path | None) -> Iterator[Config]:
+    """Environment of the kernel: where `arithlib.chapter` records, where weights are, how many threads it may use.
+
+    Yields how to reach it. By TCP one kernel in some hundreds cannot be reached: its ports are chosen before it binds
+    them, and kernels that start side by side take each other's. Sockets in a folder of its own nobody else can take.
+    """
     with tempfile.TemporaryDirectory() as profile:
         config = Path(profile, "profile_default", "ipython_kernel_config.py")
         config.parent.mkdir()
@@ -73,10 +81,11 @@ def kernel_environment(records: Path, threads: int, weights: Path | None) -> Ite
             "IPYTHONDIR": profile,
             "PYDEVD_DISABLE_FILE_VALIDATION": "1",
         }
+        sockets = {"transport": "ipc", "ip": str(Path(profile, "kernel"))} if os.name == "posix" else {}
         before = {name: os.environ.get(name) for name in settings}
         os.environ.update(settings)
         try:
-            yield
+            yield Config(KernelManager=sockets)
         finally:
             for name, value in before.items():
                 os.environ.pop(name) if value is None else os.environ.update({name: value})
@@ -115,9 +124,10 @@ def execute_notebook(
     records_dir: emptied first; receives the notebook's figures and claims, and run.json, whatever happens.
     parameters: values for names of the parameters cell. threads: of the numerical libraries in the kernel.
     weights: a folder whose checkpoints are preferred over the shipped ones.
-    Returns the content of run.json. Raises BadCell, BadParameter or FileProblem before anything runs, and
-    NotebookFailed when a cell raises: what was recorded stays, and the notebook as far as it ran is kept beside
-    `executed_path` as NAME.failed.ipynb, where nothing can take it for a page of the book.
+    Returns the content of run.json. Raises BadCell, BadParameter or FileProblem before anything runs, KernelSilent
+    where the kernel cannot be reached, and NotebookFailed when a cell raises: what was recorded stays, and the
+    notebook as far as it ran is kept beside `executed_path` as NAME.failed.ipynb, where nothing can take it for a
+    page of the book.
     """
     path, executed_path, records_dir = Path(path), Path(executed_path), Path(records_dir).resolve()
     failed_path = executed_path.with_suffix(".failed.ipynb")
@@ -142,7 +152,7 @@ def execute_notebook(
     }
     begin = time.perf_counter()
     try:
-        with kernel_environment(records_dir, threads, weights):
+        with kernel_environment(records_dir, threads, weights) as reached:
             papermill.execute_notebook(
                 path.resolve(),
                 failed_path.resolve(),
@@ -151,6 +161,7 @@ def execute_notebook(
                 kernel_name="python3",  # this interpreter, whatever kernel the author's editor left in the file
                 progress_bar=sys.stderr.isatty(),
                 cwd=path.parent,
+                config=reached,
             )
         run |= {"status": "ok", "error": None}
         os.replace(failed_path, executed_path)
@@ -163,6 +174,9 @@ def execute_notebook(
             f"{peak_memory_mb() or 0:.0f} MB). The notebook as far as it ran: {failed_path}"
         )
         raise NotebookFailed(run["error"]) from error
+    except RuntimeError as error:  # all that jupyter_client says of a kernel that cannot be reached
+        run["error"] = f"{path.name}: its kernel could not be reached: {error}"
+        raise KernelSilent(run["error"]) from error
     except OSError as error:
         run["error"] = (
             f"{path.name}: {error.strerror or error} while writing {error.filename or failed_path}. "
@@ -204,7 +218,7 @@ def main(arguments: list[str] | None = None) -> int:
         )
     except (BadCell, BadParameter, FileProblem, NotebookFailed, UnknownNotebook) as error:
         print(f"\n{error}\n", file=sys.stderr)
-        return 1
+        return STALLED if isinstance(error, KernelSilent) else 1
     except KeyboardInterrupt:
         print(f"{name}: interrupted; what it recorded stays", file=sys.stderr)
         return 130

@@ -2,7 +2,8 @@
 
 A message between a notebook's kernel and the program that runs it can be lost; both then wait for ever (issue 711 of
 papermill and issue 1554 of ipykernel tell of it). No notebook computes for as long as the limit, so a command that
-reaches it is stopped, with everything it started. Each of those processes says where it stood before it ends.
+reaches it is stopped, with everything it started. Each of those processes says where it stood before it ends. A
+command may also find out by itself that it stalls; it then ends with the status `STALLED`.
 """
 
 import argparse
@@ -10,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import psutil
 
@@ -37,15 +39,20 @@ def run(command: list[str], limit: float) -> int:
     """Exit status of the command; STALLED where it took longer than `limit` seconds each time. Ctrl-C reaches it."""
     for attempt in range(1, TRIES + 1):
         process = subprocess.Popen(command, env=os.environ | {"PYTHONFAULTHANDLER": "1"})
+        begin = time.monotonic()
         try:
-            return process.wait(limit)
+            status = process.wait(limit)
         except subprocess.TimeoutExpired:
             stop(process)
-            then = "once more" if attempt < TRIES else "that was the last try"
-            print(f"stopped after {duration(limit)}, for it seemed to stall: {then}", file=sys.stderr, flush=True)
+            status = STALLED
         except KeyboardInterrupt:
             process.wait()
             return 130
+        if status != STALLED:
+            return status
+        then = "once more" if attempt < TRIES else "that was the last try"
+        after = duration(time.monotonic() - begin)
+        print(f"stopped after {after}, for it seemed to stall: {then}", file=sys.stderr, flush=True)
     return STALLED
 
 

@@ -10,8 +10,8 @@ from short_runs import seeded, trained
 from arithlib import experiments
 from arithlib.analysis import loops
 from arithlib.experiments.depth import UNASKED
-from arithlib.experiments.language import LanguageExperiment, ShortExperiment
-from arithlib.models.looped import WordConfig
+from arithlib.experiments.language import LanguageExperiment, ShortExperiment, TwelveExperiment
+from arithlib.models.looped import MiddleLooped, WordConfig
 from arithlib.tasks.text import CHARACTERS, decode
 from arithlib.training import ScheduledAdamW
 
@@ -114,3 +114,17 @@ def test_the_short_mix_asks_for_facts_and_for_values_that_the_text_gives():
         read, asked = decode(tokens), targets != UNASKED
         told = dict(zip(read[0:6:2], read[1:6:2], strict=True))
         assert [told[read[i]] for i in asked.nonzero().flatten().tolist()] == list(decode(targets[asked]))
+
+
+def test_the_models_of_table_3_pass_through_twelve_layers():
+    found = [e for e in experiments.match("language-twelve-*-s0") if "pulled" not in e.name]
+    assert all(isinstance(e, TwelveExperiment) and len(e.kinds()) == len(e.others) == 2 for e in found)
+    built = {e.name.split("-")[2]: e.build() for e in found}
+    passed = {name: model.config.n_layers * model.config.n_loops for name, model in built.items() if name != "middle"}
+    assert passed == {"12x1": 12, "6x2": 12, "4x3": 12, "6x1": 6, "4x1": 4}
+    middle = built["middle"]
+    assert isinstance(middle, MiddleLooped) and not isinstance(built["6x2"], MiddleLooped)
+    ends = 2 * middle.ends
+    assert ends + (middle.config.n_layers - ends) * middle.config.n_loops == 12
+    weights = {name: sum(p.numel() for p in model.parameters()) for name, model in built.items()}
+    assert weights["middle"] == weights["6x2"] == weights["6x1"]

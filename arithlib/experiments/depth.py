@@ -224,7 +224,7 @@ def _sums():
                 counts=(1, 2, 3, 4), further=(5, 6, 8), ships_weights=(k, loops) == (1, 4) and seed in SEEDS, **small,
             )  # fmt: skip
     for seed in SEEDS:
-        for shape in ((3, 1), (3, 2), (6, 1), (4, 3), (6, 2), (12, 1)):
+        for shape in ((3, 1), (3, 2), (6, 1), (4, 3), (6, 2), (12, 1), (3, 4), (2, 6), (1, 12)):
             yield preset(
                 AdditionExperiment, "depth-add", "up to 4 numbers, larger blocks (chapter 40)", shape, 3000, seed,
                 counts=(1, 2, 3, 4), further=(5, 6, 8), ships_weights=False, **small,

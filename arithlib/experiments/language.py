@@ -6,6 +6,7 @@ shows nothing of them otherwise.
 
 arithlib train "language-?x?-s*"    four to twelve minutes each on one busy core
 arithlib train "language-short-*"   a minute each on one core
+arithlib train "language-twelve-*"  two to six minutes each on one core
 arithlib train "language-long-*"    eight times as long; not trained yet
 """
 
@@ -20,7 +21,7 @@ from torch import Tensor
 from arithlib.analysis.loops import GROUPS, corresponding, cosine, pull, relative_distance
 from arithlib.experiments.base import Experiment
 from arithlib.experiments.depth import UNASKED
-from arithlib.models.looped import LoopedTransformer, WordConfig
+from arithlib.models.looped import LoopedTransformer, MiddleLooped, WordConfig
 from arithlib.tasks.assignments import Assignments
 from arithlib.tasks.text import CHARACTERS, Facts, Stories, standard_library
 from arithlib.training import ScheduledAdamW
@@ -162,6 +163,21 @@ class ShortExperiment(LanguageExperiment):
         return [Facts(512), Assignments(0)]
 
 
+@dataclass(frozen=True, kw_only=True)
+class TwelveExperiment(ShortExperiment):
+    """Models of source 003's table 3 with half their layers: an effective depth of twelve, on the same mix.
+
+    ends: layers before and after the looped ones that are applied once ("middle looping" of its published version).
+    """
+
+    ends: int = 0
+
+    def build(self):
+        if self.ends:
+            return MiddleLooped(self.model, self.model_seed, self.ends)
+        return super().build()
+
+
 # ---- presets -----------------------------------------------------------------------------------------------------
 
 SEEDS = range(3)
@@ -172,8 +188,8 @@ def presets():
     """Every experiment of this family, in the order in which `arithlib list` prints them.
 
     Those of 1000 steps learn the facts and something of the text, and in context nothing. The short ones have a mix
-    in which looking up is easy. The long ones are for the whole mix, with a row of two layers and models whose blocks
-    of two layers are pulled together.
+    in which looking up is easy; those of twelve layers have it for longer, and need to. The long ones are for the
+    whole mix, with a row of two layers and models whose blocks of two layers are pulled together.
     """
     for seed in SEEDS:
         for shape in ((4, 1), (1, 1), (1, 4)):
@@ -182,6 +198,12 @@ def presets():
         for shape in ((2, 1), (2, 2)):
             name = f"language-short-{shape[0]}x{shape[1]}-s{seed}"
             yield _preset(name, shape, SHORT_STEPS, seed, kind=ShortExperiment)
+    for seed in SEEDS:
+        twelve = dict(kind=TwelveExperiment, block=6)
+        for shape in ((12, 1), (6, 2), (4, 3), (6, 1), (4, 1)):
+            yield _preset(f"language-twelve-{shape[0]}x{shape[1]}-s{seed}", shape, STEPS, seed, **twelve)
+        yield _preset(f"language-twelve-middle-s{seed}", (6, 4), STEPS, seed, ends=2, **twelve)
+        yield _preset(f"language-twelve-pulled-s{seed}", (12, 1), STEPS, seed, strength=10.0, **twelve)
     for seed in SEEDS:
         for shape in ((4, 1), (1, 1), (1, 4), (2, 1), (2, 2)):
             yield _preset(f"language-long-{shape[0]}x{shape[1]}-s{seed}", shape, MORE_STEPS, seed, scale="gpu")

@@ -210,6 +210,29 @@ class LoopedTransformer(nn.Module):
         return int(text[::-1])
 
 
+class MiddleLooped(LoopedTransformer):
+    """The first and the last layers are applied once; those between are looped.
+
+    Source: "middle looping" of the published version of source 003. ends: layers at either end, of config.n_layers.
+    Raises ValueError where none is left between.
+    """
+
+    def __init__(self, config: LoopedConfig, seed: int = 0, ends: int = 1):
+        super().__init__(config, seed)
+        if not 0 < ends < config.n_layers / 2:
+            raise ValueError(f"ends = {ends} of {config.n_layers} layers: at least 1, and one must be left to loop")
+        self.ends = ends
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """(B, T) tokens -> (B, T, V) logits of the next token."""
+        x, placed = self.embed(tokens)
+        first, middle, last = self.layers[: self.ends], self.layers[self.ends : -self.ends], self.layers[-self.ends :]
+        e = x
+        for layer in (*first, *self.config.n_loops * list(middle), *last):
+            x, _ = layer(x, e, placed, self.kernel)
+        return self.logits(x)
+
+
 # ---- loss --------------------------------------------------------------------------------------------------------
 
 

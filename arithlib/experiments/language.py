@@ -6,7 +6,7 @@ shows nothing of them otherwise.
 
 arithlib train "language-?x?-s*"    four to twelve minutes each on one busy core
 arithlib train "language-short-*"   a minute each on one core
-arithlib train "language-twelve-*"  two to six minutes each on one core
+arithlib train "language-twelve-*"  two to six minutes each on one core; "pulled" not trained yet
 arithlib train "language-long-*"    eight times as long; not trained yet
 """
 
@@ -188,8 +188,8 @@ def presets():
     """Every experiment of this family, in the order in which `arithlib list` prints them.
 
     Those of 1000 steps learn the facts and something of the text, and in context nothing. The short ones have a mix
-    in which looking up is easy; those of twelve layers have it for longer, and need to. The long ones are for the
-    whole mix, with a row of two layers and models whose blocks of two layers are pulled together.
+    in which looking up is easy; those of a depth of twelve have it for twice the steps. The long ones are for the
+    whole mix, with a row of two layers. "pulled" are models whose blocks are pulled together.
     """
     for seed in SEEDS:
         for shape in ((4, 1), (1, 1), (1, 4)):

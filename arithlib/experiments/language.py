@@ -182,6 +182,8 @@ class TwelveExperiment(ShortExperiment):
 
 SEEDS = range(3)
 SHORT_STEPS, STEPS, MORE_STEPS = 500, 1000, 8000
+# Layers to a block and strength of the rows of source 003's table 4, their blocks halved with the depth.
+PULLED = ((2, 1), (2, 10), (3, 10), (4, 10), (6, 10))
 
 
 def presets():
@@ -203,7 +205,11 @@ def presets():
         for shape in ((12, 1), (6, 2), (4, 3), (6, 1), (4, 1)):
             yield _preset(f"language-twelve-{shape[0]}x{shape[1]}-s{seed}", shape, STEPS, seed, **twelve)
         yield _preset(f"language-twelve-middle-s{seed}", (6, 4), STEPS, seed, ends=2, **twelve)
-        yield _preset(f"language-twelve-pulled-s{seed}", (12, 1), STEPS, seed, strength=10.0, **twelve)
+    for seed in SEEDS:
+        for block, strength in PULLED:
+            name = f"language-twelve-pulled{block}-{strength}-s{seed}"
+            pulled = dict(kind=TwelveExperiment, block=block, strength=float(strength))
+            yield _preset(name, (12, 1), STEPS, seed, **pulled)
     for seed in SEEDS:
         for shape in ((4, 1), (1, 1), (1, 4), (2, 1), (2, 2)):
             yield _preset(f"language-long-{shape[0]}x{shape[1]}-s{seed}", shape, MORE_STEPS, seed, scale="gpu")

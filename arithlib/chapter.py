@@ -521,13 +521,14 @@ def provenance(*trained) -> Provenance:
 def glue(name: str, value, fmt: str = ".3g") -> None:
     """Make a number or text available to the notebook's prose, as ``{glue:text}`name```.
 
-    value: a string, or a number (Python, numpy or torch), written with `fmt`.
+    value: a string, or a number (Python, numpy or torch), written with `fmt`. A hyphen in front of a number, in a
+        string, too, becomes a minus sign; one between two characters, as in 4-digit or 2-5, stays.
     """
     import myst_nb
 
     if hasattr(value, "item"):
         value = value.item()
-    text = value if isinstance(value, str) else format(value, fmt)
+    text = re.sub(r"(?<![\w)])-(?=\.?\d)", "−", value if isinstance(value, str) else format(value, fmt))
     _remember("glued", name, text)
     # A str shows itself in quotation marks, and the page evaluates what it is shown: '4,500' comes out as it went in,
     # 4,500 as a pair and 0.10 without its zero.

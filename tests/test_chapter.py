@@ -351,6 +351,8 @@ def test_published_values_come_from_the_claims_file():
         (torch.tensor(4120), ",", "4,120"),
         (0.1, ".2f", "0.10"),
         (1e-7, ".0e", "1e-07"),
+        (np.float64(-0.45), "+.1f", "−0.5"),
+        ("-3 to -1 with 4-digit sums, 2-5 (-.5)", ".3g", "−3 to −1 with 4-digit sums, 2-5 (−.5)"),
         ("twilight", ".3g", "twilight"),
         ("1, 2 and it's 3", ".3g", "1, 2 and it's 3"),
     ],

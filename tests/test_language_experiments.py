@@ -128,3 +128,13 @@ def test_the_models_of_table_3_pass_through_twelve_layers():
     assert ends + (middle.config.n_layers - ends) * middle.config.n_loops == 12
     weights = {name: sum(p.numel() for p in model.parameters()) for name, model in built.items()}
     assert weights["middle"] == weights["6x2"] == weights["6x1"]
+
+
+def test_the_models_of_table_4_differ_from_twelve_layers_in_what_draws_them_together_alone():
+    free = experiments.get("language-twelve-12x1-s0")
+    found = experiments.match("language-twelve-pulled*-s0")
+    for e in found:
+        assert dataclasses.replace(e, name=free.name, strength=free.strength, block=free.block) == free
+        assert e.name == f"language-twelve-pulled{e.block}-{e.strength:.0f}-s0"
+    # half of the source's blocks of 4, 6, 8 and 12 of 24 layers, and its weaker row
+    assert {(e.block, e.strength) for e in found} == {(2, 1.0), (2, 10.0), (3, 10.0), (4, 10.0), (6, 10.0)}

@@ -6,7 +6,7 @@ shows nothing of them otherwise.
 
 arithlib train "language-?x?-s*"    four to twelve minutes each on one busy core
 arithlib train "language-short-*"   a minute each on one core
-arithlib train "language-twelve-*"  two to six minutes each on one core; "pulled" not trained yet
+arithlib train "language-twelve-*"  two to six minutes each on one core
 arithlib train "language-long-*"    eight times as long; not trained yet
 """
 

@@ -34,6 +34,16 @@ def test_every_answer_is_the_one_that_the_assignments_give(depth):
         assert len(set(asked[1::2])) == CHAINS and text.endswith("\n") and text.count(";") == 1
 
 
+@pytest.mark.parametrize("depth", [0, 1, 2, 7])
+def test_the_values_of_all_sources_are_those_that_the_assignments_give(depth):
+    task = Assignments(depth)
+    tokens = task.sample(60, seeded())
+    assert len(task.sources) == CHAINS * depth
+    for row, found in zip(tokens, task.values(tokens), strict=True):
+        text = decode(row)
+        assert [follow(text)[0][text[place]] for place in task.sources] == list(decode(found))
+
+
 def test_neither_the_first_value_nor_the_first_name_gives_the_answer_away():
     tokens = Assignments(1).sample(3000, seeded())
     first = (tokens[:, Assignments(1).answers[0]][:, 0] == tokens[:, 1]).double().mean()

@@ -5,13 +5,15 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from short_runs import seeded, trained
 
 from arithlib import experiments
 from arithlib.analysis import loops
 from arithlib.experiments.depth import UNASKED
-from arithlib.experiments.language import LanguageExperiment, ShortExperiment, TwelveExperiment
+from arithlib.experiments.language import DeeperExperiment, LanguageExperiment, ShortExperiment, TwelveExperiment
 from arithlib.models.looped import MiddleLooped, WordConfig
+from arithlib.tasks.assignments import Assignments
 from arithlib.tasks.text import CHARACTERS, decode
 from arithlib.training import ScheduledAdamW
 
@@ -25,6 +27,12 @@ SMALL = LanguageExperiment(
 
 SMALL_SHORT = ShortExperiment(
     **{f.name: getattr(SMALL, f.name) for f in dataclasses.fields(SMALL) if f.name != "others"}, others=(2, 4)
+)
+
+SMALL_DEEPER = DeeperExperiment(
+    **{f.name: getattr(SMALL, f.name) for f in dataclasses.fields(SMALL) if f.name != "others"},
+    others=(3, 4),
+    later=3,
 )
 
 
@@ -138,3 +146,28 @@ def test_the_models_of_table_4_differ_from_twelve_layers_in_what_draws_them_toge
         assert e.name == f"language-twelve-pulled{e.block}-{e.strength:.0f}-s0"
     # half of the source's blocks of 4, 6, 8 and 12 of 24 layers, and its weaker row
     assert {(e.block, e.strength) for e in found} == {(2, 1.0), (2, 10.0), (3, 10.0), (4, 10.0), (6, 10.0)}
+
+
+def test_the_deeper_mix_asks_for_the_value_of_every_variable_that_is_given_on():
+    *_, (tokens, targets) = SMALL_DEEPER.batch(seeded())
+    assert targets.shape == (4, Assignments(1).width - 1)
+    for row, wanted in zip(tokens, targets, strict=True):
+        text = decode(row)
+        values = dict(zip(text[0:6:2], text[1:6:2], strict=True))
+        values |= {name: values[source] for name, source in zip(text[6:12:2], text[7:12:2], strict=True)}
+        read = [text[i] for i in (wanted != UNASKED).nonzero().flatten()]
+        assert len(read) == 6 and decode(wanted[wanted != UNASKED]) == "".join(values[name] for name in read)
+
+
+def test_each_depth_is_learned_from_its_step_on():
+    model = SMALL.build()
+    assert [SMALL_DEEPER.live(step) for step in (0, 2, 3, 5, 6, 100)] == [1, 1, 2, 2, 2, 2]
+    assert set(trained(SMALL_DEEPER)[1].history) >= {"log_perplexity", "assigned"}
+    early, late = (
+        dataclasses.replace(SMALL_DEEPER, later=later).objective(model, torch.device("cpu")).loss(model, 1)
+        for later in (2, 1)
+    )
+    parts = SMALL_DEEPER.batch(seeded(1))
+    losses = [F.cross_entropy(model(t).flatten(0, 1), a.flatten(), ignore_index=UNASKED) for t, a in parts]
+    assert early.item() == pytest.approx(torch.stack(losses[:2]).mean().item())
+    assert late.item() == pytest.approx(torch.stack(losses).mean().item())

@@ -7,11 +7,13 @@ shows nothing of them otherwise.
 arithlib train "language-?x?-s*"    four to twelve minutes each on one busy core
 arithlib train "language-short-*"   a minute each on one core
 arithlib train "language-twelve-*"  two to six minutes each on one core
+arithlib train "language-deeper-*"  one to six minutes each on one core
 arithlib train "language-long-*"    eight times as long; not trained yet
 """
 
 import copy
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -39,23 +41,24 @@ class LanguageObjective:
 
     def loss(self, model: LoopedTransformer, step: int) -> Tensor:
         e = self.experiment
-        parts = e.batch(self.generator.manual_seed((1_000_003 * e.data_seed + step) % 2**32))
+        parts = e.batch(self.generator.manual_seed((1_000_003 * e.data_seed + step) % 2**32))[: 1 + e.live(step)]
         losses = [_cross_entropy(model(tokens.to(self.device)), targets.to(self.device)) for tokens, targets in parts]
         loss = torch.stack(losses).mean()
         return loss + pull(model.layers, e.block, e.strength, e.measure) if e.strength else loss
 
     @torch.no_grad()
     def evaluate(self, model: LoopedTransformer) -> dict[str, float | np.ndarray]:
-        """log_perplexity: nats a character of held-out text. closed, lookup: share right.
+        """log_perplexity: nats a character of held-out text. closed, lookup: share right, where they are in the mix.
 
-        assigned: share right by depth, (3,), where the mix has assignments of several depths.
+        assigned: share right by depth, (depths,), where the mix has assignments of several depths.
         """
         text, *others = self.held_out
         losses = [_cross_entropy(model(part[:, :-1].to(self.device)).cpu(), part[:, 1:]) for part in text.split(64)]
         kinds = self.experiment.kinds()
-        closed, lookup, *assigned = [self.right(model, t, k) for t, k in zip(others, kinds, strict=True)]
-        found = {"log_perplexity": float(torch.stack(losses).mean()), "closed": closed, "lookup": lookup}
-        return found | ({"assigned": np.array(assigned)} if assigned else {})
+        right = [self.right(model, t, k) for t, k in zip(others, kinds, strict=True)]
+        named = self.experiment.named
+        found = {"log_perplexity": float(torch.stack(losses).mean())} | dict(zip(named, right, strict=False))
+        return found | ({"assigned": np.array(right[len(named) :])} if right[len(named) :] else {})
 
     @torch.no_grad()
     def right(self, model: LoopedTransformer, tokens: Tensor, kind) -> float:
@@ -93,6 +96,8 @@ class LanguageExperiment(Experiment):
     measure: str = "cosine"
     evaluation_count: int = 128
 
+    named: ClassVar[tuple[str, ...]] = ("closed", "lookup")  # what the first kinds of text test; the rest is by depth
+
     def build(self):
         return LoopedTransformer(self.model, self.model_seed)
 
@@ -109,11 +114,19 @@ class LanguageExperiment(Experiment):
         parts = [(text[:, :-1], text[:, 1:])]
         for kind, count in zip(self.kinds(), self.others, strict=True):
             tokens = kind.sample(count, generator)
-            targets = torch.full_like(tokens, UNASKED)
-            for answer in kind.answers:
-                targets[:, answer] = tokens[:, answer]
-            parts.append((tokens[:, :-1], targets[:, 1:]))
+            parts.append((tokens[:, :-1], self.asked(kind, tokens)[:, 1:]))
         return parts
+
+    def asked(self, kind, tokens: Tensor) -> Tensor:
+        """(B, T) what is to be said at each place of (B, T) texts of a kind, or UNASKED: the answers."""
+        targets = torch.full_like(tokens, UNASKED)
+        for answer in kind.answers:
+            targets[:, answer] = tokens[:, answer]
+        return targets
+
+    def live(self, step: int) -> int:
+        """How many kinds are learned at a step, the first of them: all."""
+        return len(self.others)
 
     def tests(self, count: int, more: int = 0) -> list[Tensor]:
         """Held-out text, facts, stories, and assignments by depth: `count` of each, the same for every model.
@@ -178,10 +191,36 @@ class TwelveExperiment(ShortExperiment):
         return super().build()
 
 
+@dataclass(frozen=True, kw_only=True)
+class DeeperExperiment(LanguageExperiment):
+    """Text, and variable assignments of which one depth after another joins in.
+
+    After each variable that is given to another its value is learned, too, which does not stand there; it is never
+    tested. later: steps after which the next depth is learned.
+    """
+
+    others: tuple[int, ...] = (64, 64, 64)
+    later: int
+
+    named = ()
+
+    def kinds(self):
+        return [Assignments(depth) for depth in range(len(self.others))]
+
+    def asked(self, kind, tokens):
+        targets = super().asked(kind, tokens)
+        targets[:, [place + 1 for place in kind.sources]] = kind.values(tokens)
+        return targets
+
+    def live(self, step):
+        return min(1 + step // self.later, len(self.others))
+
+
 # ---- presets -----------------------------------------------------------------------------------------------------
 
 SEEDS = range(3)
 SHORT_STEPS, STEPS, MORE_STEPS = 500, 1000, 8000
+DEEPER = dict(kind=DeeperExperiment, steps=2400, later=600, lr=1e-3, schedule="trapezoid")
 # Layers to a block and strength of the rows of source 003's table 4, their blocks halved with the depth.
 PULLED = ((2, 1), (2, 10), (3, 10), (4, 10), (6, 10))
 
@@ -190,8 +229,9 @@ def presets():
     """Every experiment of this family, in the order in which `arithlib list` prints them.
 
     Those of 1000 steps learn the facts and something of the text, and in context nothing. The short ones have a mix
-    in which looking up is easy; those of a depth of twelve have it for twice the steps. The long ones are for the
-    whole mix, with a row of two layers. "pulled" are models whose blocks are pulled together.
+    in which looking up is easy; those of a depth of twelve have it for twice the steps. "pulled" are models whose
+    blocks are pulled together. The deeper ones read no facts, and one depth of assignments after another; the others
+    learned none but the first. The long ones are for the whole mix, with a row of two layers.
     """
     for seed in SEEDS:
         for shape in ((4, 1), (1, 1), (1, 4)):
@@ -211,6 +251,9 @@ def presets():
             pulled = dict(kind=TwelveExperiment, block=block, strength=float(strength))
             yield _preset(name, (12, 1), STEPS, seed, **pulled)
     for seed in SEEDS:
+        for shape in ((4, 1), (2, 2), (1, 4), (2, 1), (1, 1)):
+            yield _preset(f"language-deeper-{shape[0]}x{shape[1]}-s{seed}", shape, **DEEPER, seed=seed)
+    for seed in SEEDS:
         for shape in ((4, 1), (1, 1), (1, 4), (2, 1), (2, 2)):
             yield _preset(f"language-long-{shape[0]}x{shape[1]}-s{seed}", shape, MORE_STEPS, seed, scale="gpu")
         for strength in (1, 10):
@@ -218,7 +261,7 @@ def presets():
             yield _preset(name, (4, 1), MORE_STEPS, seed, strength=float(strength), scale="gpu")
 
 
-def _preset(name, shape, steps, seed, kind=LanguageExperiment, **more):
+def _preset(name, shape, steps, seed, kind=LanguageExperiment, lr=3e-3, schedule="cosine", **more):
     k, loops = shape
     return kind(
         name=name,
@@ -237,7 +280,13 @@ def _preset(name, shape, steps, seed, kind=LanguageExperiment, **more):
             injection="none",
             d_vocab=len(CHARACTERS),
         ),
-        optimizer=ScheduledAdamW(lr=3e-3, steps=steps, warmup_steps=steps // 20),
+        optimizer=ScheduledAdamW(
+            lr=lr,
+            steps=steps,
+            warmup_steps=steps // 20,
+            schedule=schedule,
+            decay_steps=steps // 4 if schedule == "trapezoid" else 0,
+        ),
         ships_weights=False,
         **more,
     )

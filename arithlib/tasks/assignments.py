@@ -42,6 +42,27 @@ class Assignments:
         start = self.width - 2 * CHAINS
         return [slice(place, place + 1) for place in range(start, self.width, 2)]
 
+    @property
+    def sources(self) -> list[int]:
+        """Where variables stand that are given to others, level by level; (C depth,)."""
+        return list(range(2 * CHAINS + 1, 2 * CHAINS * (self.depth + 1), 2))
+
+    def values(self, tokens: Tensor) -> Tensor:
+        """(B, C depth) values of the variables at `sources`, found by following them one level at a time.
+
+        >>> from arithlib.tasks.text import decode, encode
+        >>> decode(Assignments(1).values(torch.tensor([encode("m9c1d8smndtc;t1n8s9")]))[0])
+        '981'
+        """
+        told = tokens[:, : 2 * CHAINS * (self.depth + 1)].unflatten(1, (-1, CHAINS, 2))
+        left, right = told.unbind(-1)  # (B, L, C)
+        known, found = right[:, 0], [right[:, 0, :0]]
+        for level in range(1, self.depth + 1):
+            same = right[:, level, :, None] == left[:, level - 1, None]  # (B, C, C), one of each row
+            known = (same * known[:, None]).sum(-1)
+            found.append(known)
+        return torch.cat(found, 1)
+
     def sample(self, count: int, generator: torch.Generator) -> Tensor:
         """(count, T) tokens: a line for each level, values first; then the questions with their answers.
 

@@ -230,8 +230,9 @@ def presets():
 
     Those of 1000 steps learn the facts and something of the text, and in context nothing. The short ones have a mix
     in which looking up is easy; those of a depth of twelve have it for twice the steps. "pulled" are models whose
-    blocks are pulled together. The deeper ones read no facts, and one depth of assignments after another; the others
-    learned none but the first. The long ones are for the whole mix, with a row of two layers.
+    blocks are pulled together, "slow" is twelve layers at a third of the learning rate. The deeper ones read no
+    facts, and one depth of assignments after another; the others learned none but the first. The long ones are for
+    the whole mix, with a row of two layers.
     """
     for seed in SEEDS:
         for shape in ((4, 1), (1, 1), (1, 4)):
@@ -245,6 +246,7 @@ def presets():
         for shape in ((12, 1), (6, 2), (4, 3), (6, 1), (4, 1)):
             yield _preset(f"language-twelve-{shape[0]}x{shape[1]}-s{seed}", shape, STEPS, seed, **twelve)
         yield _preset(f"language-twelve-middle-s{seed}", (6, 4), STEPS, seed, ends=2, **twelve)
+        yield _preset(f"language-twelve-slow-s{seed}", (12, 1), STEPS, seed, lr=1e-3, **twelve)
     for seed in SEEDS:
         for block, strength in PULLED:
             name = f"language-twelve-pulled{block}-{strength}-s{seed}"

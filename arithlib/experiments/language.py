@@ -218,7 +218,7 @@ class DeeperExperiment(LanguageExperiment):
 
 # ---- presets -----------------------------------------------------------------------------------------------------
 
-SEEDS = range(3)
+SEEDS, MORE_SEEDS = range(3), range(5)
 SHORT_STEPS, STEPS, MORE_STEPS = 500, 1000, 8000
 DEEPER = dict(kind=DeeperExperiment, steps=2400, later=600, lr=1e-3, schedule="trapezoid")
 # Layers to a block and strength of the rows of source 003's table 4, their blocks halved with the depth.
@@ -252,8 +252,8 @@ def presets():
             name = f"language-twelve-pulled{block}-{strength}-s{seed}"
             pulled = dict(kind=TwelveExperiment, block=block, strength=float(strength))
             yield _preset(name, (12, 1), STEPS, seed, **pulled)
-    for seed in SEEDS:
-        for shape in ((4, 1), (2, 2), (1, 4), (2, 1), (1, 1)):
+    for seed in MORE_SEEDS:
+        for shape in ((4, 1), (2, 2), (1, 4), (2, 1), (1, 1))[: 5 if seed in SEEDS else 3]:
             yield _preset(f"language-deeper-{shape[0]}x{shape[1]}-s{seed}", shape, **DEEPER, seed=seed)
     for seed in SEEDS:
         for shape in ((4, 1), (1, 1), (1, 4), (2, 1), (2, 2)):

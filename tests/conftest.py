@@ -1,14 +1,21 @@
-"""A headless Chromium for the browser tests. A test module that uses `page` defines the fixture `address`."""
+"""What holds for every test: no clock decides one; and a headless Chromium, for modules that define `address`."""
 
 import os
 import shutil
 
+import hypothesis
 import pytest
 from browsing import PHONE
 
 # Test files run side by side, one a core: each then has one thread, here and in the programs that it starts.
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# An example that takes long on a busy machine is not wrong; continuous integration draws the same ones every time.
+hypothesis.settings.register_profile("suite", deadline=None, derandomize=os.environ.get("CI") == "true")
+hypothesis.settings.load_profile("suite")
+
+PATIENCE = 300_000  # ms that a browser may take over anything: whoever waits, waits for an event
 
 QUIET = """--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking
 --disable-component-update --disable-sync""".split()
@@ -33,6 +40,7 @@ def chromium():
 @pytest.fixture(scope="module")
 def context(chromium, address):
     context = chromium.new_context(viewport=PHONE, color_scheme="light", base_url=address)
+    context.set_default_timeout(PATIENCE)
     yield context
     context.close()
 

@@ -398,9 +398,10 @@ def test_nothing_moves_before_play_is_pressed_nor_after_pause(shown, motion):
     shown.emulate_media(reduced_motion=motion)
     shown.reload()
 
-    def moves():
+    def moves(frames=24):
+        """Whether the picture changes while the page draws so many frames: a slow machine takes longer over them."""
         before = pixels(shown)
-        shown.wait_for_timeout(400)
+        shown.evaluate("async n => { while (n--) await new Promise(requestAnimationFrame) }", frames)
         return (pixels(shown) != before).any()
 
     shown.get_by_role("status").evaluate(

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from arithlib.analysis.fourier import (
@@ -42,7 +42,6 @@ def test_power_is_that_of_numpys_fft(p, data):
     np.testing.assert_allclose(power_spectrum(x).numpy(), 2 * fft.sum(1), rtol=1e-9)
 
 
-@settings(deadline=None)
 @given(odd, st.data())
 def test_planted_frequencies_are_found(p, data):
     freqs = sorted(data.draw(st.sets(st.integers(1, (p - 1) // 2), min_size=1, max_size=3)))

@@ -196,7 +196,7 @@ def operands_of(text):
     return {name: frozenset(re.findall("[a-z]", formula)) for name, formula in steps}
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.integers(0, 1000))
 def test_a_template_knows_neither_names_nor_numbers_nor_order(seed):
     problems = SMALL.sample(1, seeded(seed))

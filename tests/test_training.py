@@ -1,17 +1,20 @@
 """The loop: measured at both ends, interrupted anywhere, resumed to the same bits."""
 
+import itertools
 import os
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
+from arithlib import training
 from arithlib.files import FileProblem, load_tensors
 from arithlib.training import AdamW, OutOfTime, ScheduledAdamW, train
 
@@ -76,20 +79,18 @@ def test_gradients_are_clipped_to_their_norm():
     assert norms == pytest.approx([0.5] * 3, rel=1e-4)
 
 
-def test_a_run_stops_when_its_time_is_up_and_continues_to_the_same_bits(tmp_path):
-    class Slow(Regression):
-        def loss(self, model, step):
-            time.sleep(0.005)
-            return super().loss(model, step)
+def test_a_run_stops_when_its_time_is_up_and_continues_to_the_same_bits(tmp_path, monkeypatch):
+    clock = itertools.count()  # every look at it a second later
 
     whole, state = linear(), tmp_path / "run.safetensors"
     expected = run(whole)
+    monkeypatch.setattr(training, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
     for _ in range(25):  # each call makes one step at least
         model = linear(seed=99) if state.exists() else linear()
         try:
             result = train(
-                model, Slow(), AdamW(lr=0.05, weight_decay=0.0), 25, evaluate_every=10, state=state, progress=False,
-                minutes=0.02 / 60,
+                model, Regression(), AdamW(lr=0.05, weight_decay=0.0), 25, evaluate_every=10, state=state,
+                progress=False, minutes=5 / 60,
             )  # fmt: skip
             break
         except OutOfTime as stop:
@@ -145,7 +146,7 @@ def test_an_interrupted_run_resumes_to_the_same_bits(tmp_path, at):
 
 
 KILLED = """
-import sys, dataclasses
+import sys, time
 from pathlib import Path
 import arithlib.checkpoints as checkpoints, arithlib.experiments as experiments
 from arithlib.tasks.modular import ModularAddition
@@ -157,24 +158,30 @@ experiments.EXPERIMENTS["killed"] = experiments.GrokkingExperiment(
     name="killed", about="", steps=int(sys.argv[2]), evaluate_every=20, snapshot_steps=(40,),
     task=ModularAddition(p=31), model=GrokkingConfig(p=31))
 original = training.train
-checkpoints.train = lambda *a, **k: original(*a, **(k | {"save_every": 0.05}))
+
+def wait_to_be_killed(model, steps=iter(range(100))):
+    if next(steps) == 57 and sys.argv[3] == "waits":
+        Path(sys.argv[1], "waits").touch()
+        time.sleep(3600)
+
+saved_always = {"save_every": 0, "after_step": wait_to_be_killed}
+checkpoints.train = lambda *a, **k: original(*a, **(k | saved_always))
 checkpoints.make("killed", Path(sys.argv[1]), device="cpu", progress=False)
 """
 
 
 def test_a_run_killed_with_signal_9_resumes_to_the_bit_identical_checkpoint(tmp_path):
-    def start(folder):
-        command = [sys.executable, "-c", KILLED, str(tmp_path / folder), "300"]
+    def start(folder, then="ends"):
+        command = [sys.executable, "-c", KILLED, str(tmp_path / folder), "100", then]
         environment = os.environ | {"PYTHONWARNINGS": "ignore"}
         return subprocess.Popen(command, cwd=Path(__file__).parent.parent, env=environment)
 
     assert start("whole").wait() == 0
-    process = start("killed")
-    while not list((tmp_path / "killed").glob("*.state.safetensors")):
+    process = start("killed", then="waits")
+    while not (tmp_path / "killed/waits").exists():
         assert process.poll() is None, "the run ended before it could be killed"
         time.sleep(0.01)
-    time.sleep(0.2)
-    assert process.poll() is None, "the run ended before it could be killed"
+    assert list((tmp_path / "killed").glob("*.state.safetensors"))
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert not (tmp_path / "killed/killed.json").exists()

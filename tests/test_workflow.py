@@ -121,12 +121,12 @@ def kill_with_children(process: subprocess.Popen) -> None:
         with contextlib.suppress(psutil.NoSuchProcess):
             member.kill()
     process.wait()
-    psutil.wait_procs(children, timeout=60)
+    psutil.wait_procs(children, timeout=600)
 
 
 def test_a_build_that_was_killed_goes_on_where_it_stopped(project):
     marker = project / "running"
-    waits = f"import pathlib, time\npathlib.Path({str(marker)!r}).touch()\ntime.sleep(60 * (steps == 3))"
+    waits = f"import pathlib, time\npathlib.Path({str(marker)!r}).touch()\ntime.sleep(3600 * (steps == 3))"
     write_chapter(project, "10_waves", [waits])
     build = subprocess.Popen(
         snakemake(project, "--cores", "2", *EXECUTED),

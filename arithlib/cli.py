@@ -183,11 +183,11 @@ def _certify(options) -> int:
 def _eval(options) -> int:
     import torch
 
-    from arithlib import checkpoints, experiments
+    from arithlib import checkpoints
 
-    model = checkpoints.load(options.name)
-    objective = experiments.get(options.name).objective(model, torch.device("cpu"))
-    for name, value in objective.evaluate(model).items():
+    trained = checkpoints.load(options.name)
+    objective = trained.experiment.objective(trained.model, torch.device("cpu"))
+    for name, value in objective.evaluate(trained.model).items():
         if isinstance(value, float):
             print(f"{name:22} {value:.6g}")
     return 0

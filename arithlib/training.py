@@ -21,8 +21,10 @@ from tqdm.auto import tqdm
 
 from arithlib import parallel
 from arithlib.files import load_tensors, save_tensors
+from arithlib.settings import of_kind
 
 
+@of_kind("adamw")
 @dataclass(frozen=True)
 class AdamW:
     """Decoupled weight decay on every parameter (Loshchilov and Hutter 2019), with a linear warm-up.
@@ -44,6 +46,7 @@ class AdamW:
         return self.lr * min((step + 1) / self.warmup_steps, 1.0)
 
 
+@of_kind("scheduled-adamw")
 @dataclass(frozen=True)
 class ScheduledAdamW(AdamW):
     """AdamW whose learning rate falls to zero over `steps` steps, with clipped gradients.

@@ -7,7 +7,7 @@ import torch
 
 from arithlib import experiments
 from arithlib.experiments.barriers import OFFSET, OFFSETS, BarrierExperiment
-from arithlib.models.looped import WordConfig
+from arithlib.models.looped import LoopedConfig
 from arithlib.tasks.formats import Format, draw_sums
 from arithlib.training import ScheduledAdamW, train
 
@@ -20,7 +20,7 @@ def tiny(**more):
     return BarrierExperiment(
         name="barriers-tiny", about="a test", steps=40, evaluate_every=20, max_digits=2, evaluation_count=10,
         batch_size=16, format=written, optimizer=ScheduledAdamW(lr=5e-3, steps=40, warmup_steps=2),
-        model=WordConfig(
+        model=LoopedConfig(
             d_model=8, n_heads=2, d_mlp=16, n_loops=1, positions="none", n_rows=64, d_vocab=written.vocabulary
         ),
         **more,

@@ -11,18 +11,18 @@ import numpy as np
 import pytest
 from forging import nudged
 
-from arithlib.certify import addition, checker
+from arithlib import checkpoints
+from arithlib.certify import addition, certificates, checker
 
 ROOT = Path(__file__).parent.parent
 # Those without a window take longer: tests/test_checker_unwindowed.py checks one of them, and chapter 71 all.
-CERTIFICATES = [
-    path for path in sorted((ROOT / "checkpoints").glob("*.certificate.json")) if "unwindowed" not in path.name
-]
+CERTIFICATES = [path for path in certificates.shipped() if "unwindowed" not in path.name]
 NAME = "adder-certified"
 
 
 def files(name):
-    return ROOT / f"checkpoints/{name}.safetensors", ROOT / f"checkpoints/{name}.certificate.json"
+    folder = checkpoints.find(name)
+    return folder / f"{name}.safetensors", certificates.path_of(name, folder)
 
 
 @pytest.mark.parametrize("certificate", CERTIFICATES, ids=lambda path: path.name.partition(".")[0])

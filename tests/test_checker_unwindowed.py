@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,7 +19,7 @@ from arithlib.streaming import columns
 from arithlib.tasks.operands import OperandTask
 
 NAME = "adder-unwindowed-s1"  # the one with the fewest cases; chapter 71 checks all
-FOLDER = Path(__file__).parent.parent / "checkpoints"
+FOLDER = checkpoints.find(NAME)
 WEIGHTS, CERTIFICATE = FOLDER / f"{NAME}.safetensors", FOLDER / f"{NAME}.certificate.json"
 STATED = json.loads(CERTIFICATE.read_text())
 
@@ -60,13 +59,13 @@ def test_a_certificate_states_what_the_checker_bounds_by_itself(seed):
     stated = json.loads((FOLDER / f"{name}.certificate.json").read_text())
     fading = checker.Fading(checker.read(FOLDER / f"{name}.safetensors")[0])
     lead, keys = fading.astray(*checker.FLOAT32, checker.SLOPE_ERROR)
-    ours = rounding(checkpoints.load(name))
+    ours = rounding(checkpoints.load(name).model)
     assert lead == pytest.approx(ours.lead, rel=0.02) and keys == ours.keys == stated["keys"]
     assert lead <= stated["rounding"] < stated["margin"] - stated["margin_float32"]
 
 
 def test_its_bound_on_cases_is_the_certifiers_and_holds_in_real_sums():
-    bound, near, fading = Bound(checkpoints.load(NAME)), Neighbours(), checker.Fading(checker.read(WEIGHTS)[0])
+    bound, near, fading = Bound(checkpoints.load(NAME).model), Neighbours(), checker.Fading(checker.read(WEIGHTS)[0])
     few = torch.arange(0, len(near.own), 23)
     cases = near.own[few, None], near.next[few, None]
     expected = _assured(bound, near, *cases, near.right[few])
@@ -74,7 +73,10 @@ def test_its_bound_on_cases_is_the_certifiers_and_holds_in_real_sums():
     for ours, theirs in zip(expected, found, strict=True):
         np.testing.assert_allclose(theirs, ours.numpy(), atol=1e-9)
     problems = OperandTask(max_digits=30).sample(40, torch.Generator().manual_seed(1))
-    lines, reading = columns(problems.a, problems.b).numpy(), read(checkpoints.load(NAME), problems.a, problems.b)
+    lines, reading = (
+        columns(problems.a, problems.b).numpy(),
+        read(checkpoints.load(NAME).model, problems.a, problems.b),
+    )
     place = np.concatenate([np.arange(n) for n in reading.row.bincount().tolist()])
     row = reading.row.numpy()
     right, behind, ahead = lines[row, 2, place + 1], lines[row, :, place][:, None], lines[row, :2, place + 1][:, None]
@@ -170,4 +172,4 @@ def test_the_file_of_another_seed_is_rejected():
 @pytest.mark.parametrize("name", ["adder-certified", "adder-flat-s0"])
 def test_weights_that_do_not_fade_are_no_match(name):
     with pytest.raises(checker.Rejected, match="no weights of this model"):
-        checker.check(FOLDER / f"{name}.safetensors", CERTIFICATE)
+        checker.check(checkpoints.find(name) / f"{name}.safetensors", CERTIFICATE)

@@ -24,6 +24,7 @@ def small(monkeypatch, tmp_path):
     monkeypatch.setitem(experiments.EXPERIMENTS, "small", experiment)
     monkeypatch.setattr(checkpoints, "shipped_folder", lambda: tmp_path / "checkpoints")
     monkeypatch.setattr(checkpoints, "local_folder", lambda: tmp_path / "runs")
+    monkeypatch.setattr(checkpoints, "SEARCH", [])
     return experiment
 
 
@@ -36,7 +37,7 @@ def test_what_was_trained_is_what_is_read(small, tmp_path):
     assert read.history["W_E_norms"].shape == (3, 17)
     assert read.history["progress_step"].tolist() == [0, 20]
     assert read.at(20, "test_loss") == pytest.approx(read.provenance["final"]["test_loss"])
-    assert arithlib.load("small").add(3, 4) == read.model.add(3, 4)
+    assert arithlib.load("small").add(3, 4) == read.add(3, 4)
     with pytest.raises(ValueError, match="not evaluated at step 15"):
         read.at(15, "test_loss")
 
@@ -62,16 +63,34 @@ def test_it_trains_once_and_then_reads(small, capsys):
 def test_shipped_weights_come_before_local_ones(small, tmp_path):
     checkpoints.make("small", tmp_path / "runs", device="cpu", progress=False)
     assert checkpoints.find("small") == tmp_path / "runs"
-    checkpoints.make("small", tmp_path / "checkpoints", device="cpu", progress=False)
-    assert checkpoints.find("small") == tmp_path / "checkpoints"
+    checkpoints.make("small", tmp_path / "checkpoints/small", device="cpu", progress=False)
+    assert checkpoints.find("small") == tmp_path / "checkpoints/small"
 
 
 def test_the_folder_a_reproduction_names_comes_before_the_shipped_weights(small, tmp_path, monkeypatch):
-    monkeypatch.setenv("ARITHLIB_CHECKPOINTS", str(tmp_path / "runs"))
-    checkpoints.make("small", tmp_path / "checkpoints", device="cpu", progress=False)
-    assert checkpoints.find("small") == tmp_path / "checkpoints"
+    checkpoints.SEARCH.insert(0, tmp_path / "runs")
+    checkpoints.make("small", tmp_path / "checkpoints/small", device="cpu", progress=False)
+    assert checkpoints.find("small") == tmp_path / "checkpoints/small"
     checkpoints.make("small", tmp_path / "runs", device="cpu", progress=False)
     assert checkpoints.find("small") == tmp_path / "runs"
+
+
+def test_a_checkpoint_of_ones_own_is_read_without_a_registry(small, tmp_path, monkeypatch):
+    """Its note holds every setting, so that whoever has the two files has the model."""
+    made = checkpoints.make("small", device="cpu", progress=False)
+    monkeypatch.delitem(experiments.EXPERIMENTS, "small")
+    read = checkpoints.load("small")
+    assert read.experiment.settings() == small.settings() and read.experiment.about == "a test"
+    assert torch.equal(read.model.W_E, made.model.W_E) and read.add(3, 4) == made.add(3, 4)
+
+
+def test_a_note_of_settings_that_nobody_here_knows_is_refused(small, tmp_path, monkeypatch):
+    checkpoints.make("small", device="cpu", progress=False)
+    monkeypatch.delitem(experiments.EXPERIMENTS, "small")
+    note = tmp_path / "runs/small.json"
+    note.write_text(note.read_text().replace('"kind": "grokking-model"', '"kind": "a stranger\'s"'))
+    with pytest.raises(checkpoints.CheckpointError, match="no settings of the kind .* import the module"):
+        checkpoints.read("small")
 
 
 def test_a_missing_checkpoint_says_how_to_make_it(small):
@@ -102,11 +121,11 @@ def test_a_truncated_or_altered_checkpoint_is_refused(small, tmp_path, damage):
 
 @pytest.mark.parametrize("damage", ["stale", "altered"])
 def test_training_again_mends_what_was_shipped_stale_or_altered(small, tmp_path, monkeypatch, damage):
-    checkpoints.make("small", tmp_path / "checkpoints", device="cpu", progress=False)
+    checkpoints.make("small", tmp_path / "checkpoints/small", device="cpu", progress=False)
     if damage == "stale":
         monkeypatch.setitem(experiments.EXPERIMENTS, "small", dataclasses.replace(small, model_seed=1))
     else:
-        (tmp_path / "checkpoints/small.safetensors").write_bytes(b"")
+        (tmp_path / "checkpoints/small/small.safetensors").write_bytes(b"")
     with pytest.raises(checkpoints.CheckpointError):
         checkpoints.read("small")
     checkpoints.load_or_train("small", retrain=True, progress=False)
@@ -175,7 +194,7 @@ def test_a_shipped_note_is_json_that_a_person_can_read(small, tmp_path):
 def test_a_run_is_shipped_with_its_weights_or_with_its_measurements_only(small, tmp_path, monkeypatch):
     made = checkpoints.make("small", device="cpu", progress=False)
     whole = checkpoints.ship("small")
-    assert whole.parent == tmp_path / "checkpoints"
+    assert whole.parent == tmp_path / "checkpoints/small"
     assert torch.equal(checkpoints.read("small", whole.parent).model.state_dict()["W_E"], made.model.W_E)
     size = whole.stat().st_size
 
@@ -186,7 +205,7 @@ def test_a_run_is_shipped_with_its_weights_or_with_its_measurements_only(small, 
     read = checkpoints.read("small")
     assert read.model is None
     assert np.array_equal(read.history["test_loss"], np.float32(made.history["test_loss"]))
-    assert checkpoints.load("small").add(3, 4) == made.model.add(3, 4)  # a reader's own run has them
+    assert checkpoints.load("small").add(3, 4) == made.add(3, 4)  # a reader's own run has them
     (tmp_path / "runs" / "small.json").unlink()
     with pytest.raises(checkpoints.CheckpointError, match="only the measurements.*train small --retrain"):
         checkpoints.load("small")

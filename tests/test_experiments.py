@@ -12,7 +12,7 @@ from arithlib.publishing.cells import code_of
 from arithlib.publishing.digest import reached_modules
 
 ROOT = Path(__file__).parent.parent
-SHIPPED = sorted(path.stem for path in (ROOT / "checkpoints").glob("*.json") if ".certificate" not in path.name)
+SHIPPED = [path.stem for path in checkpoints.shipped()]
 
 
 def test_names_begin_with_their_family():
@@ -24,7 +24,7 @@ def test_names_begin_with_their_family():
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_shipped_weights_belong_to_the_experiment_of_their_name(name):
-    trained = checkpoints.read(name, ROOT / "checkpoints")
+    trained = checkpoints.read(name)
     assert trained.provenance["hash"] == experiments.get(name).hash()
     assert trained.provenance["settings"] == experiments.get(name).settings()
 

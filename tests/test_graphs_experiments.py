@@ -9,14 +9,14 @@ from short_runs import seeded
 from arithlib import experiments
 from arithlib.experiments.depth import UNASKED
 from arithlib.experiments.graphs import PUBLISHED, SHAPES, GraphExperiment
-from arithlib.models.looped import WordConfig
+from arithlib.models.looped import LoopedConfig
 from arithlib.tasks.graphs import Graphs
 from arithlib.training import ScheduledAdamW, train
 
 TASK = Graphs(4, depth=2, constants=2, terms=2, factor_share=0.0, levels=2, width=2)
 TINY = GraphExperiment(
     name="graphs-tiny", about="a test", steps=2, evaluate_every=2, task=TASK, batch_size=6, evaluation_count=8,
-    model=WordConfig(
+    model=LoopedConfig(
         d_model=16, n_heads=2, d_mlp=16, n_layers=1, n_loops=2, positions="rotary", injection="none",
         d_vocab=len(TASK.words),
     ),

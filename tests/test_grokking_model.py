@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from arithlib.experiments import GrokkingExperiment
 from arithlib.models.grokking import GrokkingConfig, GrokkingTransformer
 from arithlib.tasks.modular import ModularAddition
 
@@ -84,9 +85,10 @@ def test_without_positions_the_order_of_a_and_b_does_not_matter_and_with_them_it
 def test_a_model_adds_by_its_most_likely_token():
     model = GrokkingTransformer(GrokkingConfig(**SMALL), seed=3)
     logits = model(torch.tensor([[4, 9, 11]]))[0, -1]
-    assert model.add(4, 9) == int(logits[:11].argmax())
+    asked = GrokkingExperiment(name="g", about="", steps=1, evaluate_every=1, task=TASK, model=model.config)
+    assert asked.add(model, 4, 9) == int(logits[:11].argmax())
     with pytest.raises(ValueError, match="adds residues 0 to 10"):
-        model.add(4, 11)
+        asked.add(model, 4, 11)
 
 
 def test_the_seed_decides_the_weights():

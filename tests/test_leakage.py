@@ -12,7 +12,7 @@ from arithlib.certify.mutants import visits
 from arithlib.models.addressed import AddressedConfig, AddressedTransformer
 from arithlib.tasks.operands import OperandTask
 
-MODEL = checkpoints.load("adder-unwindowed-s0")
+MODEL = checkpoints.load("adder-unwindowed-s0").model
 ALONE, ASSURED = assured_lead(MODEL)
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from arithlib.models.looped import LoopedConfig, LoopedTransformer, MiddleLooped, ProgressiveLoss
+from arithlib.models.looped import LoopedConfig, LoopedTransformer, ProgressiveLoss
 from arithlib.models.positions import SCHEMES
 from arithlib.tasks.operands import OperandTask
 
@@ -52,10 +52,10 @@ def test_loops_apply_the_same_layers_to_what_the_layout_says(injection):
 
 
 def test_looping_the_middle_applies_its_layers_again_and_the_ends_once():
-    config = dataclasses.replace(TINY, n_layers=4, n_loops=3, injection="none", positions="rotary")
+    config = dataclasses.replace(TINY, n_layers=4, n_loops=3, injection="none", positions="rotary", n_ends=1)
     tokens = problems().tokens
-    model = MiddleLooped(config, seed=1, ends=1)
-    unrolled = LoopedTransformer(dataclasses.replace(config, n_layers=8, n_loops=1))
+    model = LoopedTransformer(config, seed=1)
+    unrolled = LoopedTransformer(dataclasses.replace(config, n_layers=8, n_loops=1, n_ends=0))
     unrolled.embedding, unrolled.final_norm, unrolled.unembedding = (
         model.embedding,
         model.final_norm,
@@ -63,8 +63,8 @@ def test_looping_the_middle_applies_its_layers_again_and_the_ends_once():
     )
     unrolled.layers = torch.nn.ModuleList(model.layers[i] for i in (0, 1, 2, 1, 2, 1, 2, 3))
     torch.testing.assert_close(model(tokens), unrolled(tokens))
-    once = MiddleLooped(dataclasses.replace(config, n_loops=1), seed=1)
-    torch.testing.assert_close(once(tokens), LoopedTransformer(config, seed=1)(tokens, loops=1))
+    plain = LoopedTransformer(dataclasses.replace(config, n_ends=0), seed=1)
+    torch.testing.assert_close(model(tokens, loops=1), plain(tokens, loops=1))
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -157,9 +157,9 @@ def test_bad_settings_are_named():
         LoopedConfig(n_loops=0)
     with pytest.raises(ValueError, match="choose one of loop, normed, none"):
         LoopedConfig(injection="twice")
-    for ends in (0, 1):
-        with pytest.raises(ValueError, match=f"ends = {ends} of 2 layers"):
-            MiddleLooped(TINY, ends=ends)
+    for ends in (-1, 1):
+        with pytest.raises(ValueError, match=f"n_ends = {ends} of 2 layers: one must be left to loop"):
+            LoopedConfig(n_layers=2, n_ends=ends)
     with pytest.raises(ValueError, match="alpha = 2"):
         ProgressiveLoss(2)
     with pytest.raises(ValueError, match="loops = 0: at least 1"):

@@ -9,7 +9,7 @@ from arithlib.certify.balls import margin
 from arithlib.certify.modular import run, shorten, unordered_pairs
 from arithlib.models.grokking import GrokkingConfig, GrokkingTransformer
 
-MODEL = checkpoints.load("grokking-s0")
+MODEL = checkpoints.load("grokking-s0").model
 PAIRS = unordered_pairs(113)
 INSIDE = run(MODEL, PAIRS)
 LEAD, ASSURED = margin(INSIDE.logits, PAIRS.sum(1) % 113)

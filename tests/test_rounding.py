@@ -16,7 +16,7 @@ from arithlib.tasks.operands import OperandTask
 from arithlib.tasks.stress import stress_sums
 
 NAMES = [f"adder-unwindowed-s{seed}" for seed in range(3)]
-MODEL = checkpoints.load(NAMES[1])
+MODEL = checkpoints.load(NAMES[1]).model
 BOUND = rounding(MODEL)
 
 
@@ -41,7 +41,7 @@ def test_the_definition_in_float32_stays_within_the_bound(digits, kernel):
 @pytest.mark.parametrize("name", NAMES)
 def test_in_hard_sums_the_lead_is_never_below_the_certificate(name):
     certificate = json.loads((checkpoints.find(name) / f"{name}.certificate.json").read_text())
-    model = checkpoints.load(name)
+    model = checkpoints.load(name).model
     a, b, _ = stress_sums(150, 12, torch.Generator().manual_seed(0))
     single, double = margins(model, a, b), read(model, a, b)
     assert (single >= certificate["margin_float32"]).all()

@@ -47,7 +47,7 @@ def test_before_the_signs_there_is_nothing_and_all_else_comes_from_them():
 
 
 def test_the_first_pass_is_the_bound_of_chapter_72():
-    bound = Bound(checkpoints.load(NAME))
+    bound = Bound(checkpoints.load(NAME).model)
     seen, right = (torch.from_numpy(part) for part in (reachable().contexts, reachable().right))
     expected = bound.leads(seen, right, SLOTS, far_weight(bound.content, bound.slope, seen))[1]
     found = _assured(bound, NEAR, NEAR.own[:, None], NEAR.next[:, None], NEAR.right)[0]
@@ -55,7 +55,7 @@ def test_the_first_pass_is_the_bound_of_chapter_72():
 
 
 def test_what_is_assured_holds_in_real_sums_at_every_depth():
-    model = checkpoints.load("adder-unwindowed-s0")
+    model = checkpoints.load("adder-unwindowed-s0").model
     bound = Bound(model)
     problems = OperandTask(max_digits=30).sample(60, torch.Generator().manual_seed(1))
     lines, reading = columns(problems.a, problems.b), read(model, problems.a, problems.b)
@@ -90,7 +90,7 @@ def test_splitting_makes_every_neighbour_a_case():
 
 
 def test_an_unwindowed_adder_is_proven_right_at_every_length():
-    proof = prove(checkpoints.load(NAME))
+    proof = prove(checkpoints.load(NAME).model)
     assert proof.complete and proof.lead > 0
     assert proof.cases[1, 1] == len(reachable().contexts) and proof.undecided[1, 1] > 0
     assert len(proof.split) == len(set(proof.split)) == sum(proof.undecided.values())
@@ -98,7 +98,7 @@ def test_an_unwindowed_adder_is_proven_right_at_every_length():
 
 
 def test_a_wrong_adder_is_not_proven():
-    wrong = copy.deepcopy(checkpoints.load(NAME))
+    wrong = copy.deepcopy(checkpoints.load(NAME).model)
     with torch.no_grad():
         wrong.unembedding.bias[7] += 12  # it writes a seven where another digit leads by little
     problems = OperandTask(max_digits=6).sample(2000, torch.Generator().manual_seed(0))
@@ -117,14 +117,14 @@ def test_a_fault_in_one_short_sum_is_no_empty_split(monkeypatch):
         return torch.where(short, -1.0, 1.0).double(), farther, further_on
 
     monkeypatch.setattr(splitting, "_assured", wrong_in_one_sum)
-    proof = prove(checkpoints.load(NAME))
+    proof = prove(checkpoints.load(NAME).model)
     assert proof.undecided == {(1, 1): 1, (1, 2): 1}  # 1 + 2 and nothing else, known from end to end
     assert not proof.complete and proof.lead == -1
     assert proof.split == [".+=/123"]
 
 
 def test_a_far_token_that_turns_an_answer_is_not_overlooked():
-    slow = copy.deepcopy(checkpoints.load(NAME))
+    slow = copy.deepcopy(checkpoints.load(NAME).model)
     with torch.no_grad():
         slow.log_slope += math.log(0.3)
     met, bound = reachable(), Bound(slow)
@@ -140,7 +140,7 @@ def test_a_far_token_that_turns_an_answer_is_not_overlooked():
 
 
 def test_slopes_too_small_for_a_bound_prove_nothing():
-    endless = copy.deepcopy(checkpoints.load(NAME))
+    endless = copy.deepcopy(checkpoints.load(NAME).model)
     with torch.no_grad():
         endless.log_slope.fill_(-50.0)
     assert not prove(endless, most_columns=2).complete
@@ -154,5 +154,5 @@ def test_a_model_that_does_not_fade_is_refused(far):
 
 def test_giving_up_is_said(monkeypatch):
     monkeypatch.setattr(splitting, "CASES_A_PASS", 1000)
-    proof = prove(checkpoints.load(NAME), most_columns=2)
+    proof = prove(checkpoints.load(NAME).model, most_columns=2)
     assert not proof.complete and proof.undecided[1, 1] > 0

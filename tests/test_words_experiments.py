@@ -9,13 +9,13 @@ from short_runs import seeded, trained
 
 from arithlib.experiments.depth import UNASKED
 from arithlib.experiments.words import GROUPS, LETTERS, MORE_LETTERS, WordExperiment
-from arithlib.models.looped import WordConfig
+from arithlib.models.looped import LoopedConfig
 from arithlib.training import ScheduledAdamW
 
 TINY = WordExperiment(
     name="words-tiny", about="a test", steps=2, evaluate_every=2, group="Z60", letters=(1, 7), n=5, batch_size=6,
     evaluation_count=8, optimizer=ScheduledAdamW(steps=2, warmup_steps=1),
-    model=WordConfig(
+    model=LoopedConfig(
         d_model=16, n_heads=2, d_mlp=16, n_layers=1, n_loops=2, positions="learned", n_ctx=11, injection="none",
         d_vocab=61,
     ),

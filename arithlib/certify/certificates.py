@@ -44,6 +44,12 @@ UNWINDOWED_HYPOTHESES = [
 BEYOND_ROUNDING = 1.5
 
 
+def shipped() -> list[Path]:
+    """The certificates that lie beside shipped checkpoints, by name."""
+    paths = (path_of(note.stem, note.parent) for note in checkpoints.shipped())
+    return [path for path in paths if path.exists()]
+
+
 def path_of(name: str, folder: Path) -> Path:
     """The certificate of a checkpoint in that folder, whether it is there or not."""
     return folder / f"{name}.certificate.json"

@@ -16,7 +16,8 @@ from torch import Tensor
 
 from arithlib.experiments.base import Experiment
 from arithlib.models.addressed import AddressedConfig, AddressedTransformer
-from arithlib.streaming import columns, context_logits, contexts, margins, slots
+from arithlib.settings import of_kind
+from arithlib.streaming import add, columns, context_logits, contexts, margins, slots
 from arithlib.tasks.operands import OperandTask
 from arithlib.training import ScheduledAdamW
 
@@ -51,6 +52,7 @@ class AdderObjective:
         return {"loss": float(self._loss(model, self.held_out)), "exact_match": float(exact.double().mean())}
 
 
+@of_kind("adder")
 @dataclass(frozen=True, kw_only=True)
 class AdderExperiment(Experiment):
     """An addressed transformer on fresh sums; every pair of operand lengths is equally likely.
@@ -69,6 +71,9 @@ class AdderExperiment(Experiment):
 
     def objective(self, model, device):
         return AdderObjective(self, model)
+
+    def add(self, model, a, b):
+        return add(model, a, b)
 
 
 # ---- presets -----------------------------------------------------------------------------------------------------

@@ -9,9 +9,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from arithlib.decoding import complete
 from arithlib.experiments.base import Experiment
 from arithlib.models.contrast import TABLES, ContrastConfig, ContrastTransformer
 from arithlib.models.positions import Offsets
+from arithlib.settings import of_kind
 from arithlib.tasks.operands import OperandTask, Problems
 from arithlib.training import ScheduledAdamW
 
@@ -54,6 +56,7 @@ def answers(model: ContrastTransformer, problems: Problems, offset: Tensor) -> t
     return model(problems.tokens[:, :-1], offset)[asks], problems.tokens[:, 1:][asks]
 
 
+@of_kind("contrast")
 @dataclass(frozen=True, kw_only=True)
 class ContrastExperiment(Experiment):
     """An adder on fresh sums; every pair of operand lengths is equally likely.
@@ -74,6 +77,10 @@ class ContrastExperiment(Experiment):
 
     def objective(self, model, device):
         return ContrastObjective(self)
+
+    def add(self, model, a, b):
+        longest = max(len(str(a)), len(str(b)))
+        return self.task.read(complete(model, self.task.ask(a, b), longest + 2))
 
 
 # ---- presets -----------------------------------------------------------------------------------------------------

@@ -22,7 +22,9 @@ from arithlib.models.planar import (
     leads,
     margins,
     right_by_line,
+    total,
 )  # fmt: skip
+from arithlib.settings import of_kind
 from arithlib.tasks.situations import every_situation
 from arithlib.tasks.totals import RunningTotals, of_length
 from arithlib.tokenizer import END, CharacterTokenizer
@@ -89,6 +91,7 @@ def beyond(task: RunningTotals, sums: int = 100) -> dict[str, list[list[int]]]:
     }  # fmt: skip
 
 
+@of_kind("planar")
 @dataclass(frozen=True, kw_only=True)
 class PlanarExperiment(Experiment):
     """A transformer with addresses in the plane, or on a line, on fresh sums with running totals.
@@ -107,6 +110,9 @@ class PlanarExperiment(Experiment):
 
     def objective(self, model, device):
         return PlanarObjective(self)
+
+    def add(self, model, a, b):
+        return total(model, self.task, [a, b])
 
     def finish(self, model, run):
         """What the weights of comparisons are not shipped for: `beyond_right`, the share of right sums of `beyond`;

@@ -14,7 +14,8 @@ from torch.func import functional_call
 from arithlib.experiments.base import Experiment
 from arithlib.models.addressed import AddressedConfig
 from arithlib.models.tiny import TinyAdder, resize
-from arithlib.streaming import columns, context_logits, contexts, slots
+from arithlib.settings import of_kind
+from arithlib.streaming import add, columns, context_logits, contexts, slots
 from arithlib.tasks.operands import OperandTask
 from arithlib.tasks.stress import covering_sums
 from arithlib.training import ScheduledAdamW
@@ -102,6 +103,7 @@ class TinyObjective:
         return {"loss": float(F.cross_entropy(logits, self.every[:, -1])), "wrong": wrong}
 
 
+@of_kind("tiny")
 @dataclass(frozen=True, kw_only=True)
 class TinyExperiment(Experiment):
     """A tiny adder, trained inside a wider one (`scaffold`) which fades out.
@@ -122,11 +124,15 @@ class TinyExperiment(Experiment):
     def objective(self, model, device):
         return TinyObjective(self, model)
 
+    def add(self, model, a, b):
+        return add(model, a, b)
+
     def finish(self, model, run):
         resize(model, self.model)
         return {}
 
 
+@of_kind("tiny-polished")
 @dataclass(frozen=True, kw_only=True)
 class PolishExperiment(TinyExperiment):
     """The same once more without a scaffold, from where another experiment ended. start: its name."""

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 
 from arithlib.models.attention import attend
 from arithlib.models.positions import number_index
+from arithlib.settings import of_kind
 from arithlib.tokenizer import ALPHABET
 
 FAR = ("masked", "decay", "flat", "scaled")
@@ -38,6 +39,7 @@ def number_of(tokens: Tensor) -> Tensor:
     return (tokens >= 10).cumsum(1).clamp(max=N_NUMBERS - 1)
 
 
+@of_kind("addressed-model")
 @dataclass(frozen=True)
 class AddressedConfig:
     """Sizes of the model and how it treats keys outside its window.
@@ -141,12 +143,3 @@ class AddressedTransformer(nn.Module):
         else:
             far = torch.zeros_like(near)
         return torch.where(steps == 0, near, far)
-
-    def add(self, a: int, b: int) -> int:
-        """a + b as this model writes it, by greedy decoding; integers of any size.
-
-        Raises ValueError for what is no integer of at least 0, or an answer that is no number.
-        """
-        from arithlib.streaming import add
-
-        return add(self, a, b)

@@ -22,12 +22,14 @@ from torch import Tensor, nn
 from arithlib.models.addressed import N_NUMBERS, number_of
 from arithlib.models.attention import attend
 from arithlib.models.positions import number_index, rotate, rotation
+from arithlib.settings import of_kind
 from arithlib.tokenizer import ALPHABET, END
 
 TABLES = ("abacus", "coupling")
 SCHEMES = (*TABLES, "rotary", "places")
 
 
+@of_kind("contrast-model")
 @dataclass(frozen=True)
 class ContrastConfig:
     """Sizes of the model, and its addresses.

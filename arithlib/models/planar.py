@@ -22,6 +22,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from arithlib.models.positions import number_index
+from arithlib.settings import of_kind
 from arithlib.tasks.totals import RunningTotals
 from arithlib.tokenizer import ALPHABET, END, EQUALS, CharacterTokenizer
 
@@ -36,6 +37,7 @@ ABSENT = -1
 CONTEXTS_A_PASS = 32_768
 
 
+@of_kind("planar-model")
 @dataclass(frozen=True)
 class PlanarConfig:
     """Sizes of the model and what it knows of a key's place.

@@ -268,7 +268,7 @@ def check_repository(root: Path) -> list[Problem]:
     """Everything wrong with what the repository itself publishes: notebooks, prose, checkpoints."""
     root = root.resolve()
     problems = [problem for path in sorted((root / "notebooks").glob("*.ipynb")) for problem in _notebook(path)]
-    size = sum(path.stat().st_size for path in (root / "checkpoints").glob("*"))
+    size = sum(path.stat().st_size for path in (root / "checkpoints").rglob("*.*"))
     if size > CHECKPOINT_BYTES:
         limit = f"at most {CHECKPOINT_BYTES / 1e6:.0f} MB are shipped"
         problems.append(

@@ -119,7 +119,8 @@ def data_files(root: Path) -> str:
 
 def checkpoint_files(root: Path, patterns: Iterable[str]) -> list[Path]:
     """Shipped weights, and the note of how they were made, for each name or glob."""
-    return sorted({path for name in patterns for path in (root / "checkpoints").glob(f"{name}.*")})
+    folders = (root / "checkpoints", root / PACKAGE / "weights")
+    return sorted({path for name in patterns for folder in folders for path in folder.glob(f"**/{name}.*")})
 
 
 def claims_of(root: Path, name: str, notebook: NotebookNode) -> list[dict]:

@@ -1,6 +1,6 @@
 """What a notebook talks to: figures, claims and numbers that are shown and recorded in one call.
 
-Records go to the folder named by ARITHLIB_RECORDS, which the run of the book sets for each notebook, and to
+Records go to the folder named by BOOKKIT_RECORDS, which the run of the book sets for each notebook, and to
 book/_build/records/interactive when a reader works by hand::
 
     figures/<key>.json .npz .svg .png    what was drawn, from what
@@ -27,10 +27,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from arithlib import claims as _claims
-from arithlib import style
-from arithlib.claims import Claim, ClaimError, Measurement
-from arithlib.files import write_atomic
+from bookkit import claims as _claims
+from bookkit import style
+from bookkit.claims import Claim, ClaimError, Measurement
+from bookkit.files import write_atomic
 
 style.use()
 
@@ -62,7 +62,7 @@ class ChapterError(ValueError):
 
 def records_folder() -> Path:
     """Where this notebook's records go."""
-    if folder := os.environ.get("ARITHLIB_RECORDS"):
+    if folder := os.environ.get("BOOKKIT_RECORDS"):
         return Path(folder)
     return _claims.repo_root() / "book" / "_build" / "records" / _claims.INTERACTIVE
 
@@ -70,7 +70,7 @@ def records_folder() -> Path:
 def _remember(kind: str, name: str, content) -> None:
     """Note that this run recorded `name`. Raises ChapterError if it already did, with other content."""
     seen = _recorded.setdefault(records_folder(), {})
-    if "ARITHLIB_RECORDS" in os.environ and seen.get((kind, name), content) != content:
+    if "BOOKKIT_RECORDS" in os.environ and seen.get((kind, name), content) != content:
         raise ChapterError(f"{kind} {name!r} was recorded before in this notebook with other content: rename one")
     seen[kind, name] = content
 
@@ -474,7 +474,7 @@ def verdicts(*ids: str) -> VerdictTable:
     seen = _recorded.get(records_folder(), {})
     if missing := [id for id in ids if ("verdict", id) not in seen]:
         raise ChapterError(f"verdicts: {', '.join(missing)} not measured in this run; call claim(...) first")
-    return VerdictTable(tuple(seen["verdict", id] for id in ids), in_book="ARITHLIB_RECORDS" in os.environ)
+    return VerdictTable(tuple(seen["verdict", id] for id in ids), in_book="BOOKKIT_RECORDS" in os.environ)
 
 
 # --- where the weights come from ---

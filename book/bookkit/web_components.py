@@ -7,7 +7,7 @@ runs the notebook by hand, its source comes with the output.
 import html
 import os
 
-from arithlib.claims import repo_root
+from bookkit.claims import repo_root
 
 
 def element(tag: str, attributes: dict[str, object], words: str, module: str) -> str:
@@ -15,7 +15,7 @@ def element(tag: str, attributes: dict[str, object], words: str, module: str) ->
 
     module: name of a file in book/_static/.
     """
-    if os.environ.get("ARITHLIB_RECORDS"):
+    if os.environ.get("BOOKKIT_RECORDS"):
         script = f'<script type="module" src="../_static/{module}"></script>'
     else:
         source = (repo_root() / "book" / "_static" / module).read_text(encoding="utf-8")

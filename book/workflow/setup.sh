@@ -3,7 +3,7 @@
 # Once done it does nothing, until requirements.txt or pyproject.toml change or the folder moves. Stopped half-way, it
 # goes on with what is installed already.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 
 wanted="$(cat requirements.txt pyproject.toml | cksum) $PWD"
 stamp=.venv/installed

@@ -1,6 +1,6 @@
 """The helix viewer of chapter 50: numbers on a line and a circle, turned by hand, in the browser.
 
-book/_static/helix-viewer.mjs draws it, as `arithlib.elements` tells.
+book/_static/helix-viewer.mjs draws it, as `bookkit.web_components` tells.
 
 Dimensions: N numbers, C columns of `arithlib.analysis.helix.helix_columns`.
 """
@@ -13,9 +13,9 @@ import matplotlib as mpl
 import numpy as np
 import torch
 
-from arithlib import style
 from arithlib.analysis.helix import radius_spread
-from arithlib.elements import element
+from bookkit import style
+from bookkit.web_components import element
 
 MODULE = "helix-viewer.mjs"
 HEIGHT = 1.3  # from the middle to the ends of the line, in radii of a circle

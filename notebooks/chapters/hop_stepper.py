@@ -1,14 +1,14 @@
 """The hop stepper of chapter 43: the loops of `arithlib.models.constructions.Hopper`, one at a time, in the browser.
 
-book/_static/hop-stepper.mjs draws it, as `arithlib.elements` tells.
+book/_static/hop-stepper.mjs draws it, as `bookkit.web_components` tells.
 """
 
 from dataclasses import dataclass
 
 import torch
 
-from arithlib.elements import element
 from arithlib.models.constructions import Hopper
+from bookkit.web_components import element
 
 LETTERS = "abcd"
 LONGEST, MOST = 40, 31  # letters of a text, hops

@@ -17,9 +17,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from arithlib import style
 from arithlib.analysis.petals import Petal
-from arithlib.elements import element
+from bookkit import style
+from bookkit.web_components import element
 
 style.use()
 
@@ -45,7 +45,7 @@ def petal_explorer(
     embedding, attention: frequencies 1 to 56. amplitude: 0 to 1/2. phase: radians, taken mod 2 pi. a: 0 to 112.
     family: whether to start with a family of curves.
 
-    Returns widgets, or in a run of the book (ARITHLIB_RECORDS is set) what its page shows instead. Raises ValueError
+    Returns widgets, or in a run of the book (BOOKKIT_RECORDS is set) what its page shows instead. Raises ValueError
     for a number that its slider cannot reach.
     """
     given = {"embedding": embedding, "attention": attention, "amplitude": amplitude, "a": a}
@@ -57,7 +57,7 @@ def petal_explorer(
     if not np.isfinite(phase):
         raise ValueError(f"petal_explorer: phase={phase!r} must be a finite number of radians")
     petal = Petal(**given, phase=float(phase % (2 * np.pi)), p=P)
-    return PageExplorer(petal, family) if os.environ.get("ARITHLIB_RECORDS") else _widgets(petal, family)
+    return PageExplorer(petal, family) if os.environ.get("BOOKKIT_RECORDS") else _widgets(petal, family)
 
 
 # --- what is to be seen ---

@@ -14,7 +14,7 @@ from forging import nudged
 from arithlib import checkpoints
 from arithlib.certify import addition, certificates, checker
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 # Those without a window take longer: tests/test_checker_unwindowed.py checks one of them, and chapter 71 all.
 CERTIFICATES = [path for path in certificates.shipped() if "unwindowed" not in path.name]
 NAME = "adder-certified"

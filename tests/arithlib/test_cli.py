@@ -11,7 +11,7 @@ from arithlib.cli import main
 def test_without_a_command_it_lists_the_commands(capsys):
     assert main([]) == 0
     shown = capsys.readouterr().out
-    for command in ("list", "train", "add", "eval", "bench", "score", "book", "test", "serve", "reproduce"):
+    for command in ("list", "train", "add", "eval", "bench"):
         assert command in shown
 
 

@@ -8,10 +8,10 @@ import nbformat
 import pytest
 
 from arithlib import checkpoints, experiments
-from arithlib.publishing.cells import code_of
-from arithlib.publishing.digest import reached_modules
+from bookkit.build.digest import reached_modules
+from bookkit.build.notebook_ast import code_of
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 SHIPPED = [path.stem for path in checkpoints.shipped()]
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from arithlib.analysis import loop_tables
-from arithlib.claims import load_claims
+from bookkit.claims import load_claims
 
 TABLES = loop_tables.summaries()
 

@@ -43,7 +43,7 @@ def launch(folder, processes, name="abacus-tiny"):
     command = [sys.executable, *(several if processes > 1 else []), str(script), str(folder), name]
     environment = os.environ | {"PYTHONWARNINGS": "ignore", "OMP_NUM_THREADS": "1", "PYTHONPATH": "."}
     return subprocess.run(
-        command, cwd=Path(__file__).parent.parent, env=environment, capture_output=True, text=True, timeout=3000
+        command, cwd=Path(__file__).parents[2], env=environment, capture_output=True, text=True, timeout=3000
     )
 
 

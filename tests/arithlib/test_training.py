@@ -174,7 +174,7 @@ def test_a_run_killed_with_signal_9_resumes_to_the_bit_identical_checkpoint(tmp_
     def start(folder, then="ends"):
         command = [sys.executable, "-c", KILLED, str(tmp_path / folder), "100", then]
         environment = os.environ | {"PYTHONWARNINGS": "ignore"}
-        return subprocess.Popen(command, cwd=Path(__file__).parent.parent, env=environment)
+        return subprocess.Popen(command, cwd=Path(__file__).parents[2], env=environment)
 
     assert start("whole").wait() == 0
     process = start("killed", then="waits")

@@ -1,6 +1,6 @@
 """Links between chapters and library are read from the code itself."""
 
-from arithlib.publishing.backlinks import library_names, plain_text
+from bookkit.sphinx.backlinks import library_names, plain_text
 
 MODULAR = "arithlib.tasks.modular"
 

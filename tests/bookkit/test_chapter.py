@@ -13,10 +13,10 @@ import torch
 import yaml
 from myst_nb.core.variables import format_plain_text
 
-from arithlib import chapter, style
-from arithlib.chapter import ChapterError, claim, figure, glue, provenance, published, verdicts
-from arithlib.claims import ClaimError
-from arithlib.files import FileProblem
+from bookkit import chapter, claim, figure, glue, provenance, published, style, verdicts
+from bookkit.chapter import ChapterError
+from bookkit.claims import ClaimError
+from bookkit.files import FileProblem
 
 CLAIMS = [
     {
@@ -40,7 +40,7 @@ def records(tmp_path, monkeypatch):
     (tmp_path / "claims.yaml").write_text(yaml.safe_dump(CLAIMS))
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "records" / "10_grokking"
-    monkeypatch.setenv("ARITHLIB_RECORDS", str(folder))
+    monkeypatch.setenv("BOOKKIT_RECORDS", str(folder))
     yield folder
     plt.close("all")
 
@@ -153,7 +153,7 @@ def test_a_key_may_not_come_again_with_other_content(records):
 
 
 def test_by_hand_a_cell_may_be_run_again_with_a_change(tmp_path, monkeypatch):
-    monkeypatch.delenv("ARITHLIB_RECORDS")
+    monkeypatch.delenv("BOOKKIT_RECORDS")
     draw()
     draw(caption="It falls.")
     path = tmp_path / "book" / "_build" / "records" / "interactive" / "figures" / "accuracy.json"
@@ -241,7 +241,7 @@ def test_a_full_disk_keeps_what_was_recorded(records, monkeypatch, shown):
 
 def test_a_folder_that_cannot_be_made_is_a_clear_error(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("in the way")
-    monkeypatch.setenv("ARITHLIB_RECORDS", str(tmp_path / "file" / "records"))
+    monkeypatch.setenv("BOOKKIT_RECORDS", str(tmp_path / "file" / "records"))
     with pytest.raises(FileProblem, match="could not write .*choose a folder you may write to"):
         draw()
 
@@ -316,7 +316,7 @@ def test_a_row_leads_to_how_it_is_decided_where_there_is_such_a_page(monkeypatch
     link = '<a href="../book/scoreboard.html#claim-m-08">how it is decided</a>'
     claim("M-08", 4000)
     assert link in verdicts("M-08")._repr_html_()
-    monkeypatch.delenv("ARITHLIB_RECORDS")
+    monkeypatch.delenv("BOOKKIT_RECORDS")
     claim("M-08", 4000)
     assert link not in verdicts("M-08")._repr_html_()
 

@@ -6,8 +6,8 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from arithlib.publishing import checks
-from arithlib.publishing.checks import check_repository, check_site
+from bookkit.build import checks
+from bookkit.build.checks import check_repository, check_site
 
 PAGE = """<!doctype html><html lang="en"><head><title>Waves</title>
 <link rel="stylesheet" href="_static/book.css"><script src="_static/doctools.js"></script>HEAD</head>
@@ -137,7 +137,7 @@ def test_a_place_in_a_downloadable_notebook_is_found(site):
 
 
 def test_the_place_of_this_very_checkout_is_found(site):
-    root = Path(__file__).parent.parent
+    root = Path(__file__).parents[2]
     write(site, body=f"<pre>{root}/runs</pre>")
     assert "names a place" in str(*check_site(site))
 

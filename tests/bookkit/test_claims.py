@@ -8,10 +8,10 @@ import pytest
 import torch
 import yaml
 
-from arithlib import claims
-from arithlib.claims import Claim, ClaimError, Measurement, evaluate, load_claims, scoreboard, verdict
+from bookkit import claims
+from bookkit.claims import Claim, ClaimError, Measurement, evaluate, load_claims, scoreboard, verdict
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 RULE = {"reproduced": "0.5 * value <= median <= 2 * value", "partly": "median <= 4 * value", "otherwise": "refuted"}
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from arithlib.claims import BECAUSE, STATISTICS, load_claims, names, repo_root
+from bookkit.claims import BECAUSE, STATISTICS, load_claims, names, repo_root
 
 CLAIMS = load_claims()
 OF_THE_SOURCES = [claim for claim in CLAIMS.values() if claim.source.isdigit()]

@@ -8,8 +8,8 @@ import urllib.request
 import pytest
 from filelock import FileLock
 
-from arithlib.publishing import commands
-from arithlib.publishing.project import Project
+from bookkit.build import commands
+from bookkit.build.project import Project
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from arithlib.publishing.digest import notebook_digest, reached_modules, syntax, tree_digest
+from bookkit.build.digest import notebook_digest, reached_modules, syntax, tree_digest
 
 SETTINGS = {"threads": 1, "parameters": {"steps": 5}, "checkpoints": ["wave-*"]}
 

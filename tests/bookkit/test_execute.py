@@ -11,12 +11,12 @@ import papermill
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from arithlib.files import FileProblem
-from arithlib.publishing import execute
-from arithlib.publishing.cells import BadCell, BadParameter, check_parameters, default_parameters, unread_parameters
-from arithlib.publishing.execute import NotebookFailed, execute_notebook
-from arithlib.publishing.project import Project
-from arithlib.publishing.stalled import STALLED
+from bookkit.build import execute
+from bookkit.build.execute import NotebookFailed, execute_notebook
+from bookkit.build.notebook_ast import BadCell, BadParameter, check_parameters, default_parameters, unread_parameters
+from bookkit.build.project import Project
+from bookkit.build.watchdog import STALLED
+from bookkit.files import FileProblem
 
 
 def notebook(*cells, parameters="steps = 3"):
@@ -114,7 +114,7 @@ def test_a_notebook_runs_where_it_lies_with_its_parameters_threads_and_records(r
     old.parent.mkdir(parents=True)
     old.write_text("{}")
     result = run(
-        "import os\nsteps, os.environ['OMP_NUM_THREADS'], os.environ['ARITHLIB_RECORDS'], os.getcwd()",
+        "import os\nsteps, os.environ['OMP_NUM_THREADS'], os.environ['BOOKKIT_RECORDS'], os.getcwd()",
         parameters={"steps": 7},
         threads=2,
     )
@@ -127,14 +127,14 @@ def test_a_notebook_runs_where_it_lies_with_its_parameters_threads_and_records(r
     assert set(result["versions"]) == {"python", "torch", "numpy", "matplotlib", "arithlib"}
     assert sys.platform == "win32" or 20 < result["peak_memory_mb"] < 20_000
     assert not old.exists(), "figures of an earlier run must not pass for this one's"
-    assert "ARITHLIB_RECORDS" not in os.environ
+    assert "BOOKKIT_RECORDS" not in os.environ
 
 
 def test_a_failing_cell_is_named_and_everything_until_then_is_kept(run, tmp_path):
     with pytest.raises(NotebookFailed) as failed:
         run(
             "import os, pathlib\n"
-            "folder = pathlib.Path(os.environ['ARITHLIB_RECORDS'], 'figures')\n"
+            "folder = pathlib.Path(os.environ['BOOKKIT_RECORDS'], 'figures')\n"
             "folder.mkdir()\n"
             "(folder / 'wave.json').write_text(str(steps))",
             "1 / 0  # the end",
@@ -206,9 +206,9 @@ def test_progress_is_drawn_on_a_terminal_only(run, tmp_path, monkeypatch, termin
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
-    (tmp_path / "workflow").mkdir()
+    (tmp_path / "book" / "workflow").mkdir(parents=True)
     (tmp_path / "notebooks").mkdir()
-    (tmp_path / "workflow" / "config.yaml").write_text("notebooks: {10_waves: {parameters: {epochs: 1}}}")
+    (tmp_path / "book" / "workflow" / "config.yaml").write_text("notebooks: {10_waves: {parameters: {epochs: 1}}}")
     nbformat.write(notebook("print(steps)"), tmp_path / "notebooks" / "10_waves.ipynb")
     monkeypatch.setattr(Project, "find", lambda: Project(tmp_path))
     return Project(tmp_path)
@@ -218,7 +218,7 @@ def test_a_kernel_that_does_not_answer_counts_as_stalled(project, monkeypatch, c
     """It is asked before it is there. What started this notebook then tries again."""
     monkeypatch.setattr(execute, "KERNEL_CONFIG", "import time\ntime.sleep(20)")
     monkeypatch.setattr(papermill, "execute_notebook", functools.partial(papermill.execute_notebook, start_timeout=1))
-    (project.root / "workflow" / "config.yaml").write_text("notebooks: {10_waves: {}}")
+    (project.root / "book" / "workflow" / "config.yaml").write_text("notebooks: {10_waves: {}}")
     assert execute.main(["10_waves"]) == STALLED
     assert "10_waves.ipynb: its kernel could not be reached: Kernel didn't respond" in capsys.readouterr().err
     assert json.loads((project.records("10_waves") / "run.json").read_text())["status"] == "failed"
@@ -232,7 +232,7 @@ def test_the_command_says_what_failed_and_returns_one(project, capsys):
 
 
 def test_a_notebook_that_starts_says_how_long_it_took_last_time(project, monkeypatch, capsys):
-    (project.root / "workflow" / "config.yaml").write_text("notebooks: {10_waves: {}}")
+    (project.root / "book" / "workflow" / "config.yaml").write_text("notebooks: {10_waves: {}}")
     monkeypatch.setattr(execute, "execute_notebook", lambda *_: {"seconds": 61.6, "peak_memory_mb": None})
     records, said = project.records("10_waves"), []
     records.mkdir(parents=True)
@@ -253,7 +253,7 @@ def test_an_interrupted_notebook_is_no_finished_one(project, monkeypatch, capsys
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    (project.root / "workflow" / "config.yaml").write_text("notebooks: {10_waves: {}}")
+    (project.root / "book" / "workflow" / "config.yaml").write_text("notebooks: {10_waves: {}}")
     monkeypatch.setattr(papermill, "execute_notebook", interrupt)
     assert execute.main(["10_waves"]) == 130
     assert "10_waves: interrupted" in capsys.readouterr().err

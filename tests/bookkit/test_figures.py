@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from arithlib.publishing.project import Project
-from arithlib.publishing.regression import compare, report, write_html_report
+from bookkit.build.project import Project
+from bookkit.build.regression import compare, report, write_html_report
 
-PROJECT = Project(Path(__file__).resolve().parent.parent)
+PROJECT = Project(Path(__file__).resolve().parents[2])
 
 
 @pytest.mark.built

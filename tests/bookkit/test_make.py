@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from arithlib.cli import BOOK_COMMANDS
+BOOK_COMMANDS = ("book", "test", "serve", "reproduce", "baselines")
 
-REPOSITORY = Path(__file__).resolve().parent.parent
+REPOSITORY = Path(__file__).resolve().parents[2]
 TOOLS = ("bash", "dirname", "cat", "cksum", "mkdir", "cp", "env")
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has neither make nor bash")
@@ -34,14 +34,14 @@ esac
 def clone(tmp_path):
     """What set-up needs of a clone, in a folder with a space in its name."""
     root = tmp_path / "my clone"
-    (root / "workflow").mkdir(parents=True)
-    for name in ("workflow/setup.sh", "requirements.txt", "pyproject.toml", "Makefile"):
+    (root / "book" / "workflow").mkdir(parents=True)
+    for name in ("book/workflow/setup.sh", "requirements.txt", "pyproject.toml", "Makefile"):
         shutil.copy(REPOSITORY / name, root / name)
     return root
 
 
 def set_up(root, **settings):
-    """Run workflow/setup.sh where the only Python is the fake one; returns its answer and the calls it made."""
+    """Run book/workflow/setup.sh where the only Python is the fake one; returns its answer and the calls it made."""
     programs = root.parent / "bin"
     programs.mkdir(exist_ok=True)
     for tool in TOOLS:
@@ -53,7 +53,9 @@ def set_up(root, **settings):
     log = root.parent / "calls"
     log.write_text("")
     environment = {"PATH": str(programs), "LOG": str(log), **settings}
-    answer = subprocess.run(["bash", "workflow/setup.sh"], cwd=root, env=environment, capture_output=True, text=True)
+    answer = subprocess.run(
+        ["bash", "book/workflow/setup.sh"], cwd=root, env=environment, capture_output=True, text=True
+    )
     return answer, log.read_text()
 
 
@@ -73,8 +75,8 @@ def test_make_sets_itself_up_and_calls_the_same_command_as_python_does(command):
     dry_run = ["make", "--dry-run", "--no-print-directory", command]
     plan = subprocess.run(dry_run, cwd=REPOSITORY, capture_output=True, text=True, check=True)
     setting_up, calling = plan.stdout.splitlines()
-    assert setting_up == "bash workflow/setup.sh"
-    assert calling.split() == [".venv/bin/python", "-m", "arithlib", command]
+    assert setting_up == "bash book/workflow/setup.sh"
+    assert calling.split() == [".venv/bin/python", "-m", "bookkit", command]
 
 
 def test_requirements_are_installed_once(clone):

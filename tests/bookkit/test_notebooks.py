@@ -9,10 +9,10 @@ import nbformat
 import pytest
 import yaml
 
-from arithlib.publishing.cells import code_of, default_parameters, unread_parameters
-from arithlib.publishing.project import Project
+from bookkit.build.notebook_ast import code_of, default_parameters, unread_parameters
+from bookkit.build.project import Project
 
-PROJECT = Project(Path(__file__).resolve().parent.parent)
+PROJECT = Project(Path(__file__).resolve().parents[2])
 NOTEBOOKS = sorted(path.stem for path in (PROJECT.root / "notebooks").glob("*.ipynb"))
 LONGEST_CELL = 25
 

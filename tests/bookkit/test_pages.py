@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from bs4 import BeautifulSoup
 
-from arithlib.claims import Claim, load_claims
-from arithlib.publishing.pages import SOURCES, environment_page, machine, readable, scoreboard_page
+from bookkit.build.pages import SOURCES, environment_page, machine, readable, scoreboard_page
+from bookkit.claims import Claim, load_claims
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 def a_row(id="M-08", verdict="reproduced", **changes) -> dict:

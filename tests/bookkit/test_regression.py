@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from bs4 import BeautifulSoup
 
-from arithlib.chapter import figure
-from arithlib.publishing import regression
-from arithlib.publishing.regression import RegressionError, compare, report, update_baselines, write_html_report
+from bookkit import figure
+from bookkit.build import regression
+from bookkit.build.regression import RegressionError, compare, report, update_baselines, write_html_report
 
 NAME = "10_grokking/curve"
 
@@ -23,8 +23,8 @@ def draw(tmp_path, monkeypatch):
 
     def record(key="curve", notebook="10_grokking", y=None, **changes):
         folder = tmp_path / "records" / notebook
-        monkeypatch.setenv("ARITHLIB_RECORDS", str(folder))
-        monkeypatch.setattr("arithlib.chapter._recorded", {})
+        monkeypatch.setenv("BOOKKIT_RECORDS", str(folder))
+        monkeypatch.setattr("bookkit.chapter._recorded", {})
         y = np.linspace(0, 1, 50) ** 2 if y is None else y
         labels = {"xlabel": "epoch", "ylabel": "loss"} | changes.pop("labels", {})
         fig, ax = plt.subplots()

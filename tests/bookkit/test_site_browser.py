@@ -8,7 +8,7 @@ from browsing import DESK, PHONE, serving
 
 pytestmark = [pytest.mark.browser, pytest.mark.built]
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 SITE = ROOT / "book" / "_build" / "html"
 PAGES = sorted(path.relative_to(SITE).as_posix() for path in SITE.rglob("*.html") if "_static" not in path.parts)
 CHAPTERS = [name for name in PAGES if name.startswith("notebooks/")]

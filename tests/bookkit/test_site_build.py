@@ -9,8 +9,8 @@ import yaml
 from bs4 import BeautifulSoup
 from tiny_book import ALT, KEY, REPOSITORY, make_tiny_book
 
-from arithlib.publishing import staging
-from arithlib.publishing.checks import check_site
+from bookkit.build import staging
+from bookkit.build.checks import check_site
 
 
 @pytest.fixture(scope="module")
@@ -76,9 +76,11 @@ def test_the_solution_of_an_exercise_is_folded(site):
 
 
 def test_every_module_of_the_library_is_in_the_reference():
+    rooms = {"arithlib": "", "bookkit": "book", "chapters": "notebooks", "presets": "notebooks"}
     modules = {
-        ".".join(path.relative_to(REPOSITORY).with_suffix("").parts).removesuffix(".__init__")
-        for path in (REPOSITORY / "arithlib").rglob("*.py")
+        ".".join(path.relative_to(REPOSITORY / room).with_suffix("").parts).removesuffix(".__init__")
+        for package, room in rooms.items()
+        for path in (REPOSITORY / room / package).rglob("*.py")
         if path.name != "__main__.py" and (path.name != "__init__.py" or path.read_text().strip())
     }
     text = "\n".join(path.read_text() for path in (REPOSITORY / "book" / "api").glob("*.md"))

@@ -8,8 +8,8 @@ import pytest
 from nbformat.v4 import new_code_cell, new_output
 from tiny_book import ALT, KEY, figure_output, make_tiny_book
 
-from arithlib.publishing import staging
-from arithlib.publishing.staging import StagingError, stage
+from bookkit.build import staging
+from bookkit.build.staging import StagingError, stage
 
 
 @pytest.fixture

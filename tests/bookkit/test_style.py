@@ -4,7 +4,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from arithlib import style
+from bookkit import style
 
 WIDTH_OF_A_PHONE = 340  # px
 LEGIBLE = 9  # px

@@ -10,14 +10,14 @@ import psutil
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
-from arithlib.publishing import stalled
+from bookkit.build import watchdog
 
 PYTHON = [sys.executable, "-c"]
 
 
 def test_what_ends_in_time_keeps_its_status(capfd):
-    assert stalled.main(["600", *PYTHON, "print('counted')"]) == 0
-    assert stalled.main(["600", *PYTHON, "raise SystemExit(3)"]) == 3
+    assert watchdog.main(["600", *PYTHON, "print('counted')"]) == 0
+    assert watchdog.main(["600", *PYTHON, "raise SystemExit(3)"]) == 3
     assert capfd.readouterr().out == "counted\n"
 
 
@@ -52,7 +52,7 @@ def test_a_stalled_one_is_stopped_with_its_children_and_tried_again(forgetful, m
         return wait(process, timeout)
 
     monkeypatch.setattr(subprocess.Popen, "wait", until_it_stalls)
-    assert stalled.run(command, limit=4) == 0
+    assert watchdog.run(command, limit=4) == 0
     said = capfd.readouterr().err
     assert "seemed to stall: once more" in said
     assert not psutil.pid_exists(int(seen.read_text()))
@@ -69,7 +69,7 @@ def test_the_kernel_of_a_notebook_says_where_it_stood(tmp_path, capfd):
     nbformat.write(new_notebook(cells=cells), tmp_path / "10_waves.ipynb")
     program = f"""
 from pathlib import Path
-from arithlib.publishing.execute import execute_notebook
+from bookkit.build.execute import execute_notebook
 here = Path({str(tmp_path)!r})
 execute_notebook(here / "10_waves.ipynb", here / "executed" / "10_waves.ipynb", here / "records")
 """
@@ -77,15 +77,15 @@ execute_notebook(here / "10_waves.ipynb", here / "executed" / "10_waves.ipynb", 
     begin = time.monotonic()
     while not mark.exists() and time.monotonic() - begin < 600:
         time.sleep(0.2)
-    stalled.stop(process)
+    watchdog.stop(process)
     assert mark.exists()
     if sys.platform != "win32":
         assert re.search(r"line \d in waits", capfd.readouterr().err)
 
 
 def test_one_that_stalls_each_time_has_failed(capfd):
-    assert stalled.run([*PYTHON, "import time; time.sleep(3600)"], limit=0.5) == stalled.STALLED
-    assert capfd.readouterr().err.count("seemed to stall") == stalled.TRIES
+    assert watchdog.run([*PYTHON, "import time; time.sleep(3600)"], limit=0.5) == watchdog.STALLED
+    assert capfd.readouterr().err.count("seemed to stall") == watchdog.TRIES
 
 
 def test_one_that_says_itself_that_it_stalled_is_tried_again(tmp_path, capfd):
@@ -95,9 +95,9 @@ import pathlib
 seen = pathlib.Path({str(seen)!r})
 if not seen.exists():
     seen.touch()
-    raise SystemExit({stalled.STALLED})
+    raise SystemExit({watchdog.STALLED})
 """
-    assert stalled.run([*PYTHON, program], limit=600) == 0
+    assert watchdog.run([*PYTHON, program], limit=600) == 0
     assert "once more" in capfd.readouterr().err
 
 
@@ -111,5 +111,5 @@ def test_an_interruption_reaches_the_command(monkeypatch, tmp_path):
         return wait(process)
 
     monkeypatch.setattr(subprocess.Popen, "wait", interrupted)
-    assert stalled.run([*PYTHON, f"open({str(cleaned)!r}, 'w')"], limit=600) == 130
+    assert watchdog.run([*PYTHON, f"open({str(cleaned)!r}, 'w')"], limit=600) == 130
     assert cleaned.exists()

@@ -3,14 +3,14 @@
 import pytest
 from bs4 import BeautifulSoup
 
-from arithlib.elements import element
+from bookkit.web_components import element
 
 
 @pytest.fixture
 def written(tmp_path, monkeypatch):
     (tmp_path / "book" / "_static").mkdir(parents=True)
     (tmp_path / "book" / "_static" / "wave.mjs").write_text("customElements.define('wave-line', Wave)\n", "utf8")
-    monkeypatch.setattr("arithlib.elements.repo_root", lambda: tmp_path)
+    monkeypatch.setattr("bookkit.web_components.repo_root", lambda: tmp_path)
 
     def written():
         return BeautifulSoup(
@@ -21,13 +21,13 @@ def written(tmp_path, monkeypatch):
 
 
 def test_by_hand_the_module_comes_with_the_output(written, monkeypatch):
-    monkeypatch.delenv("ARITHLIB_RECORDS", raising=False)
+    monkeypatch.delenv("BOOKKIT_RECORDS", raising=False)
     script = written().script
     assert script["type"] == "module" and "define('wave-line'" in script.string and "src" not in script.attrs
 
 
 def test_a_page_of_the_book_loads_it_from_beside_the_page(written, monkeypatch):
-    monkeypatch.setenv("ARITHLIB_RECORDS", "anywhere")
+    monkeypatch.setenv("BOOKKIT_RECORDS", "anywhere")
     assert written().script["src"] == "../_static/wave.mjs"
 
 

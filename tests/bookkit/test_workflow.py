@@ -16,9 +16,9 @@ import pytest
 import yaml
 from nbformat.v4 import new_code_cell, new_notebook
 
-from arithlib.publishing.rulegraph import draw, essential, read_dot, rows, snakemake_rulegraph
+from bookkit.build.rulegraph import draw, essential, read_dot, rows, snakemake_rulegraph
 
-REPOSITORY = Path(__file__).resolve().parent.parent
+REPOSITORY = Path(__file__).resolve().parents[2]
 CHAPTERS = {
     "10_waves": ["from arithlib.waves import wave\nprint(wave * steps)"],
     "11_sums": ["from arithlib.sums import total\nprint(total + steps)"],
@@ -33,13 +33,13 @@ def write_chapter(root: Path, name: str, cells: list[str]) -> None:
 
 
 def snakemake(root: Path, *arguments: str) -> list[str]:
-    command = [sys.executable, "-m", "snakemake", "--snakefile", "workflow/Snakefile", "--nolock"]
+    command = [sys.executable, "-m", "snakemake", "--snakefile", "book/workflow/Snakefile", "--nolock"]
     return [*command, "--rerun-incomplete", "--keep-going", *arguments]
 
 
 def with_own_library(root: Path) -> dict:
-    """The environment in which the copy of arithlib under `root` is the one that notebooks import."""
-    return os.environ | {"PYTHONPATH": str(root)}
+    """The environment in which the copies under `root` are what notebooks import."""
+    return os.environ | {"PYTHONPATH": os.pathsep.join(str(root / room) for room in ("", "book", "notebooks"))}
 
 
 def attempt(root: Path, *arguments: str) -> subprocess.CompletedProcess:
@@ -66,7 +66,7 @@ def stale(root: Path) -> set[str]:
 def built(tmp_path_factory) -> Path:
     """A small checkout, in a folder with a space in its name, whose two notebooks have been run."""
     root = tmp_path_factory.mktemp("a book")
-    for folder in ("arithlib", "workflow"):
+    for folder in ("arithlib", "book/bookkit", "book/workflow", "notebooks/chapters"):
         shutil.copytree(REPOSITORY / folder, root / folder, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("requirements.txt", "pyproject.toml"):
         shutil.copy(REPOSITORY / name, root)
@@ -75,7 +75,7 @@ def built(tmp_path_factory) -> Path:
     (root / "claims.yaml").write_text("[]")
     notebooks = {name: {"threads": 1, "parameters": {}, "checkpoints": []} for name in CHAPTERS}
     config = {"notebooks": notebooks, "sweep": ["grokking-wd3-*"], "retrained": False, "limit": 600}
-    (root / "workflow" / "config.yaml").write_text(yaml.safe_dump(config))
+    (root / "book" / "workflow" / "config.yaml").write_text(yaml.safe_dump(config))
     for name, cells in CHAPTERS.items():
         write_chapter(root, name, cells)
     ask(root, "--cores", "2", *EXECUTED)
@@ -92,7 +92,11 @@ def test_a_second_run_has_nothing_to_do_whatever_the_time_stamps_and_unreached_m
     for name in CHAPTERS:
         record = json.loads((project / "book/_build/records" / name / "run.json").read_text())
         assert record["status"] == "ok"
-    for path in [*project.glob("notebooks/*"), *project.glob("arithlib/**/*.py"), project / "workflow/config.yaml"]:
+    for path in [
+        *project.glob("notebooks/*"),
+        *project.glob("arithlib/**/*.py"),
+        project / "book/workflow/config.yaml",
+    ]:
         os.utime(path)
     (project / "arithlib" / "petals.py").write_text("petals = 5\n")
     assert "Nothing to be done" in ask(project, "--dry-run", "--cores", "2", *EXECUTED)
@@ -146,13 +150,13 @@ def test_a_build_that_was_killed_goes_on_where_it_stopped(project):
 
 
 def test_the_slurm_profile_plans_one_job_for_each_experiment_of_a_sweep(built):
-    plan = ask(built, "sweep", "--dry-run", "--profile", "workflow/profiles/slurm")
+    plan = ask(built, "sweep", "--dry-run", "--profile", "book/workflow/profiles/slurm")
     assert set(re.findall(r"wildcards: experiment=(\S+)", plan)) == {f"grokking-wd3-s{seed}" for seed in range(5)}
     assert re.search(r"rule train:.*?runtime=240", plan, re.DOTALL), "the profile's resources are not in the plan"
 
 
 def test_weights_that_nobody_shipped_are_trained_before_the_notebook_that_loads_them(project):
-    path = project / "workflow" / "config.yaml"
+    path = project / "book" / "workflow" / "config.yaml"
     config = yaml.safe_load(path.read_text())
     config["notebooks"]["10_waves"]["checkpoints"] = ["grokking-wd3-s0"]
     path.write_text(yaml.safe_dump(config))

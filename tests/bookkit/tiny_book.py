@@ -10,7 +10,7 @@ import numpy as np
 import yaml
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-REPOSITORY = Path(__file__).resolve().parent.parent
+REPOSITORY = Path(__file__).resolve().parents[2]
 KEY, ALT = "tiny-wave", "A wave that rises from zero to one and falls back to minus one"
 
 

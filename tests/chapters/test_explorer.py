@@ -1,6 +1,5 @@
 """The petal explorer, with a kernel and without one, against the Python function it shows."""
 
-import ast
 import base64
 import io
 import itertools
@@ -16,13 +15,13 @@ from IPython.core.formatters import DisplayFormatter
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 
-from arithlib import explorer, style
+import chapters.petal_explorer
 from arithlib.analysis.petals import Petal
-from arithlib.explorer import describe, draw_petal, family_phases, petal_explorer
-from arithlib.publishing.checks import check_site
-from arithlib.publishing.digest import imported
+from bookkit import style
+from bookkit.build.checks import check_site
+from chapters.petal_explorer import describe, draw_petal, family_phases, petal_explorer
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 MODULE = ROOT / "book" / "_static" / "petal-explorer.mjs"
 START = {"embedding": 5, "attention": 3, "amplitude": 0.4, "phase": 1.0, "a": 20}
 
@@ -69,14 +68,14 @@ def test_the_words_tell_ratio_lobes_and_crossings(petal, family, words):
 @pytest.fixture
 def by_hand(monkeypatch):
     """The explorer beside a kernel: (its controls by description, the petals it has drawn)."""
-    monkeypatch.delenv("ARITHLIB_RECORDS", raising=False)
+    monkeypatch.delenv("BOOKKIT_RECORDS", raising=False)
     drawn = []
 
     def note(ax, petal, family):
         drawn.append((petal, family))
         draw_petal(ax, petal, family)
 
-    monkeypatch.setattr(explorer, "draw_petal", note)
+    monkeypatch.setattr(chapters.petal_explorer, "draw_petal", note)
     widget = petal_explorer(**START)
 
     def every(part):
@@ -86,8 +85,8 @@ def by_hand(monkeypatch):
 
     parts = list(every(widget))
     controls = {part.description: part for part in parts if getattr(part, "description", "")}
-    controls["picture"] = next(part for part in parts if isinstance(part, explorer.widgets.Image))
-    controls["words"] = next(part for part in parts if type(part) is explorer.widgets.HTML)
+    controls["picture"] = next(part for part in parts if isinstance(part, chapters.petal_explorer.widgets.Image))
+    controls["words"] = next(part for part in parts if type(part) is chapters.petal_explorer.widgets.HTML)
     return controls, drawn
 
 
@@ -153,18 +152,11 @@ def test_a_number_that_no_slider_reaches_is_refused(wrong, message):
         petal_explorer(**wrong)
 
 
-def test_nothing_in_the_library_needs_the_widgets():
-    for path in (ROOT / "arithlib").rglob("*.py"):
-        if path != Path(explorer.__file__):
-            modules = imported(ast.parse(path.read_text("utf8")), package="arithlib")
-            assert not {"arithlib.explorer", "ipywidgets"} & modules, path
-
-
 # --- without a kernel: what is published ---
 
 
 def published(monkeypatch, **arguments):
-    monkeypatch.setenv("ARITHLIB_RECORDS", "anywhere")
+    monkeypatch.setenv("BOOKKIT_RECORDS", "anywhere")
     formats, _ = DisplayFormatter().format(petal_explorer(**arguments))
     return formats
 

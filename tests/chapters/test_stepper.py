@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from browsing import PHONE, fixtures_of, words
 
-from arithlib.publishing.checks import check_site
-from arithlib.stepper import HopStepper, describe, states
+from bookkit.build.checks import check_site
+from chapters.hop_stepper import HopStepper, describe, states
 
-MODULE = Path(__file__).resolve().parent.parent / "book" / "_static" / "hop-stepper.mjs"
+MODULE = Path(__file__).resolve().parents[2] / "book" / "_static" / "hop-stepper.mjs"
 START = HopStepper("abdbacbdccaccbddbaddaadbba", 7)
 
 

@@ -8,10 +8,10 @@ import torch
 from browsing import PHONE, fixtures_of, words
 
 from arithlib.analysis.helix import helix_columns
-from arithlib.publishing.checks import check_site
-from arithlib.viewer import HEIGHT, HelixViewer, describe, project
+from bookkit.build.checks import check_site
+from chapters.helix_viewer import HEIGHT, HelixViewer, describe, project
 
-MODULE = Path(__file__).resolve().parent.parent / "book" / "_static" / "helix-viewer.mjs"
+MODULE = Path(__file__).resolve().parents[2] / "book" / "_static" / "helix-viewer.mjs"
 NUMBERS = torch.arange(100)
 ORDER = torch.randperm(100, generator=torch.Generator().manual_seed(0))
 NOISE = torch.randn(100, 8, generator=torch.Generator().manual_seed(1), dtype=torch.float64)

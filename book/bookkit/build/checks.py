@@ -1,6 +1,6 @@
 """Checks that the tools do not make: of the built site, and of what the repository publishes.
 
-    python -m arithlib.publishing.checks [FOLDER]     the built site (default book/_build/html) and the repository
+    python -m bookkit.build.checks [FOLDER]     the built site (default book/_build/html) and the repository
 
 Every check returns problems instead of raising, so that one run shows them all.
 """
@@ -18,8 +18,8 @@ from urllib.parse import unquote, urlsplit
 
 from bs4 import BeautifulSoup, Tag
 
-from arithlib.publishing.cells import statements
-from arithlib.publishing.project import Project
+from bookkit.build.notebook_ast import statements
+from bookkit.build.project import Project
 
 PAGE_BYTES = 6_000_000  # a page with everything it loads
 CHECKPOINT_BYTES = 60_000_000  # all shipped weights together
@@ -301,7 +301,7 @@ def _figure_call(where: str, call: ast.Call) -> Iterator[Problem]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m arithlib.publishing.checks", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(prog="python -m bookkit.build.checks", description=__doc__.split("\n")[0])
     project = Project.find()
     parser.add_argument("site", nargs="?", type=Path, default=project.site, help="folder of the built site")
     problems = check_site(parser.parse_args(arguments).site) + check_repository(project.root)

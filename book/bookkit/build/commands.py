@@ -1,9 +1,10 @@
-"""The commands that make and show the book: `python -m arithlib book`, `test`, `serve`, `reproduce`, `baselines`.
+"""The commands that make and show the book: `python -m bookkit` with book, test, serve, reproduce, baselines, score.
 
 `make` calls the same ones. Each takes its arguments and returns an exit status.
 """
 
 import argparse
+import json
 import os
 import shutil
 import subprocess
@@ -15,7 +16,8 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from arithlib.publishing.project import Project
+from bookkit import claims
+from bookkit.build.project import Project
 
 COVER = "11_fourier_circles/figures/embedding-circles.svg"  # the figure on the README's front
 
@@ -26,7 +28,7 @@ def book(args: list[str]) -> int:
     status = run_workflow(project, "book", args)
     # A dry run succeeds without one.
     if status == 0 and (project.site / "index.html").is_file():
-        print(f"\nThe book is in {project.site}\nRead it with `make serve` (or `python -m arithlib serve`),")
+        print(f"\nThe book is in {project.site}\nRead it with `make serve` (or `python -m bookkit serve`),")
         print(f"or open this file in a browser: {project.site / 'index.html'}")
     return status
 
@@ -40,7 +42,7 @@ def test(args: list[str]) -> int:
 
 def serve(args: list[str]) -> int:
     """Show the built book in a browser, served from this machine to this machine only."""
-    parser = argparse.ArgumentParser(prog="python -m arithlib serve", description=serve.__doc__)
+    parser = argparse.ArgumentParser(prog="python -m bookkit serve", description=serve.__doc__)
     parser.add_argument("--no-browser", action="store_true", help="only print the address")
     parser.add_argument("--port", type=int, default=8000, help="first port to try (default 8000)")
     options = parser.parse_args(args)
@@ -65,10 +67,20 @@ def reproduce(args: list[str]) -> int:
     return run_workflow(Project.find(), "reproduce", ["--config", "retrained=true", *args])
 
 
+def score(args: list[str]) -> int:
+    """Print the scoreboard: every claim and its verdict. --json: as a JSON list."""
+    parser = argparse.ArgumentParser(prog="python -m bookkit score", description=score.__doc__)
+    parser.add_argument("--json", action="store_true", help="as a JSON list")
+    options = parser.parse_args(args)
+    rows = claims.scoreboard(Project.find().build / "records")
+    print(json.dumps(rows, indent=2) if options.json else claims.score_table(rows))
+    return 0
+
+
 def baselines(args: list[str]) -> int:
     """Make the book, then take its figures as the baselines that later ones are compared with."""
-    argparse.ArgumentParser(prog="python -m arithlib baselines", description=baselines.__doc__).parse_args(args)
-    from arithlib.publishing import regression
+    argparse.ArgumentParser(prog="python -m bookkit baselines", description=baselines.__doc__).parse_args(args)
+    from bookkit.build import regression
 
     project = Project.find()
     if status := run_workflow(project, "book", []):
@@ -87,9 +99,9 @@ def baselines(args: list[str]) -> int:
 
 
 def run_workflow(project: Project, target: str, args: list[str]) -> int:
-    """Bring a target of workflow/Snakefile up to date; returns Snakemake's exit status."""
+    """Bring a target of book/workflow/Snakefile up to date; returns Snakemake's exit status."""
     project.build.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", "snakemake", target, "--snakefile", "workflow/Snakefile", "--cores", "all"]
+    command = [sys.executable, "-m", "snakemake", target, "--snakefile", "book/workflow/Snakefile", "--cores", "all"]
     # Snakemake's own lock outlives a killed build; the one below does not.
     command += ["--nolock", "--rerun-incomplete", "--keep-going", "--quiet", "host", "progress", "reason", "rules"]
     try:

@@ -14,8 +14,8 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from arithlib.claims import read_rows
-from arithlib.publishing.cells import code_of
+from bookkit.build.notebook_ast import code_of
+from bookkit.claims import read_rows
 
 PACKAGE = "arithlib"
 
@@ -23,7 +23,7 @@ PACKAGE = "arithlib"
 def notebook_digest(root: Path, name: str, settings: dict) -> str:
     """Content digest, 16 hexadecimal digits, of all that notebook `name` of the checkout `root` is made from.
 
-    settings: its entry in workflow/config.yaml; `parameters` and `checkpoints` (names or globs) count.
+    settings: its entry in book/workflow/config.yaml; `parameters` and `checkpoints` (names or globs) count.
     """
     notebook = nbformat.read(root / "notebooks" / f"{name}.ipynb", as_version=4)
     code = [ast.Module(code_of(cell), []) for cell in notebook.cells]

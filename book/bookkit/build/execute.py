@@ -25,11 +25,11 @@ from nbclient.exceptions import DeadKernelError
 from papermill.exceptions import PapermillExecutionError
 from traitlets.config import Config
 
-from arithlib.files import FileProblem, device_name, write_atomic
-from arithlib.publishing.cells import BadCell, BadParameter, check_parameters
-from arithlib.publishing.pages import duration
-from arithlib.publishing.project import Project, UnknownNotebook
-from arithlib.publishing.stalled import STALLED
+from bookkit.build.notebook_ast import BadCell, BadParameter, check_parameters
+from bookkit.build.pages import duration
+from bookkit.build.project import Project, UnknownNotebook
+from bookkit.build.watchdog import STALLED
+from bookkit.files import FileProblem, write_atomic
 
 PACKAGES = ("torch", "numpy", "matplotlib", "arithlib")
 
@@ -62,8 +62,8 @@ def check_writable(folder: Path) -> None:
 
 
 @contextmanager
-def kernel_environment(records: Path, threads: int, weights: Path | None) -> Iterator[Config]:
-    """Environment of the kernel: where `arithlib.chapter` records, where weights are, how many threads it may use.
+def kernel_environment(records: Path, threads: int, startup: str) -> Iterator[Config]:
+    """Environment of the kernel: where `bookkit` records, how many threads it may use, what it runs before anything.
 
     Yields how to reach it. By TCP one kernel in some hundreds cannot be reached: its ports are chosen before it binds
     them, and kernels that start side by side take each other's. Sockets in a folder of its own nobody else can take.
@@ -71,10 +71,10 @@ def kernel_environment(records: Path, threads: int, weights: Path | None) -> Ite
     with tempfile.TemporaryDirectory() as profile:
         config = Path(profile, "profile_default", "ipython_kernel_config.py")
         config.parent.mkdir()
-        config.write_text(KERNEL_CONFIG)
+        config.write_text(f"{KERNEL_CONFIG}\n{startup}\n")
         settings = {
-            "ARITHLIB_RECORDS": str(records),
-            **({"ARITHLIB_CHECKPOINTS": str(weights.resolve())} if weights else {}),
+            "BOOKKIT_RECORDS": str(records),
+            "TQDM_DISABLE": "1",  # a page shows no progress
             # Two notebooks side by side would otherwise start one thread per core each and wait for each other.
             **dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads)),
             # A reader's own IPython start-up files and history must not reach the book.
@@ -117,13 +117,13 @@ def execute_notebook(
     records_dir: Path,
     parameters: Mapping[str, object] | None = None,
     threads: int = 1,
-    weights: Path | None = None,
+    startup: str = "",
 ) -> dict:
     """Run the notebook at `path` and write it, outputs and all, to `executed_path`.
 
     records_dir: emptied first; receives the notebook's figures and claims, and run.json, whatever happens.
     parameters: values for names of the parameters cell. threads: of the numerical libraries in the kernel.
-    weights: a folder whose checkpoints are preferred over the shipped ones.
+    startup: Python code that the kernel runs first, in a namespace of its own.
     Returns the content of run.json. Raises BadCell, BadParameter or FileProblem before anything runs, KernelSilent
     where the kernel cannot be reached, and NotebookFailed when a cell raises: what was recorded stays, and the
     notebook as far as it ran is kept beside `executed_path` as NAME.failed.ipynb, where nothing can take it for a
@@ -147,12 +147,12 @@ def execute_notebook(
         "parameters": effective,
         "threads": threads,
         "versions": {"python": platform.python_version()} | {name: version(name) for name in PACKAGES},
-        "device": device_name("cuda" if torch.cuda.is_available() else "cpu"),
+        "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
         "error": "interrupted",
     }
     begin = time.perf_counter()
     try:
-        with kernel_environment(records_dir, threads, weights) as reached:
+        with kernel_environment(records_dir, threads, startup) as reached:
             papermill.execute_notebook(
                 path.resolve(),
                 failed_path.resolve(),
@@ -199,10 +199,10 @@ def expected(records: Path) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m arithlib.publishing.execute", description=__doc__.split("\n")[0])
-    parser.add_argument("notebook", help="NAME of notebooks/NAME.ipynb; its parameters: workflow/config.yaml")
+    parser = argparse.ArgumentParser(prog="python -m bookkit.build.execute", description=__doc__.split("\n")[0])
+    parser.add_argument("notebook", help="NAME of notebooks/NAME.ipynb; its parameters: book/workflow/config.yaml")
     parser.add_argument("--threads", type=int, default=1, help="threads of the numerical libraries (default 1)")
-    parser.add_argument("--weights", type=Path, help="folder of checkpoints to prefer over the shipped ones")
+    parser.add_argument("--startup", default="", help="Python code that the kernel runs first")
     options = parser.parse_args(arguments)
     project = Project.find()
     name = options.notebook
@@ -214,7 +214,7 @@ def main(arguments: list[str] | None = None) -> int:
             project.records(name),
             project.notebooks[name].get("parameters", {}),
             options.threads,
-            options.weights,
+            options.startup,
         )
     except (BadCell, BadParameter, FileProblem, NotebookFailed, UnknownNotebook) as error:
         print(f"\n{error}\n", file=sys.stderr)

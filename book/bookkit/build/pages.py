@@ -12,8 +12,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from arithlib.chapter import COLOURS, anchor, badge
-from arithlib.claims import BECAUSE, INTERACTIVE, NOT_ATTEMPTED, Claim, Number, load_claims, scoreboard, show, tally
+from bookkit.chapter import COLOURS, anchor, badge
+from bookkit.claims import BECAUSE, INTERACTIVE, NOT_ATTEMPTED, Claim, Number, load_claims, scoreboard, show, tally
 
 # A source of claims.yaml: its key in the bibliography, and a heading. Any other source is cited by its own key.
 SOURCES = {
@@ -53,7 +53,7 @@ def scoreboard_markdown(root: Path, build: Path) -> str:
 def scoreboard_page(rows: list[dict], claims: Mapping[str, Claim]) -> str:
     """MyST markdown of the scoreboard: counts in all, then for each source its counts, claims measured and open.
 
-    rows: of `arithlib.claims.scoreboard`. claims: by id, for the test and the rule behind each verdict.
+    rows: of `bookkit.claims.scoreboard`. claims: by id, for the test and the rule behind each verdict.
     """
     counts = tally(rows)
     everything = counts.pop("all")
@@ -64,7 +64,7 @@ def scoreboard_page(rows: list[dict], claims: Mapping[str, Claim]) -> str:
         "`claims.yaml` beside the claim, computed each verdict from what a notebook measured when this book was "
         "built: *how it is decided* shows it, and the links lead to the table or the figure where the numbers can be "
         "seen. *n* says how many seeds, or what else, a number is the mean of; what follows ± is the standard "
-        "deviation over them. `arithlib score` prints the same in a terminal.",
+        "deviation over them. `python -m bookkit score` prints the same in a terminal.",
         STYLE,
         _counts(everything),
     ]

@@ -1,4 +1,4 @@
-"""Where things are: the folders of a checkout and the settings in workflow/config.yaml."""
+"""Where things are: the folders of a checkout and the settings in book/workflow/config.yaml."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -6,11 +6,11 @@ from pathlib import Path
 
 import yaml
 
-from arithlib.claims import repo_root
+from bookkit.claims import repo_root
 
 
 class UnknownNotebook(ValueError):
-    """A notebook that workflow/config.yaml does not list."""
+    """A notebook that book/workflow/config.yaml does not list."""
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,8 @@ class Project:
 
     @cached_property
     def notebooks(self) -> dict[str, dict]:
-        """Notebook name -> {threads, parameters, checkpoints}, as workflow/config.yaml lists them."""
-        with (self.root / "workflow" / "config.yaml").open() as file:
+        """Notebook name -> {threads, parameters, checkpoints}, as book/workflow/config.yaml lists them."""
+        with (self.root / "book" / "workflow" / "config.yaml").open() as file:
             return yaml.safe_load(file)["notebooks"]
 
     @property
@@ -42,7 +42,7 @@ class Project:
         """The committed notebook, without outputs."""
         if name not in self.notebooks:
             raise UnknownNotebook(
-                f"workflow/config.yaml lists no notebook {name!r}, only {', '.join(self.notebooks)}"
+                f"book/workflow/config.yaml lists no notebook {name!r}, only {', '.join(self.notebooks)}"
             )
         return self.root / "notebooks" / f"{name}.ipynb"
 

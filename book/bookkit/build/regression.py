@@ -1,6 +1,6 @@
 """Whether the figures of the book still show what they showed: data, structure, pixels.
 
-Each figure's record (see `arithlib.chapter.figure`) is compared with the baseline committed for it:
+Each figure's record (see `bookkit.chapter.figure`) is compared with the baseline committed for it:
 
 1. data: every number within the tolerance of its entry; in a figure of a live training, within its bands;
 2. structure: axes, labels, legends, numbers of artists; and the tolerances and bands themselves, so that nobody
@@ -22,8 +22,8 @@ from pathlib import Path
 import numpy as np
 from matplotlib.image import imread, imsave
 
-from arithlib.claims import INTERACTIVE
-from arithlib.files import write_atomic
+from bookkit.claims import INTERACTIVE
+from bookkit.files import write_atomic
 
 DIGITS = 6
 IN_FULL = 400  # entries of an array that a baseline lists one by one

@@ -11,8 +11,8 @@ import matplotlib
 matplotlib.use("agg")
 import matplotlib.pyplot as plt
 
-from arithlib import style
-from arithlib.publishing.project import Project
+from bookkit import style
+from bookkit.build.project import Project
 
 NODE = re.compile(r'^\s*(\d+)\[label = "([^"]+)"', re.MULTILINE)
 EDGE = re.compile(r"^\s*(\d+) -> (\d+)\s*$", re.MULTILINE)
@@ -98,7 +98,7 @@ def draw(arrows: list[tuple[str, str]], path: Path) -> None:
 
 def snakemake_rulegraph(root: Path) -> str:
     """What Snakemake prints for the target that passes through every rule."""
-    command = [sys.executable, "-m", "snakemake", "reproduce", "--snakefile", "workflow/Snakefile", "--nolock"]
+    command = [sys.executable, "-m", "snakemake", "reproduce", "--snakefile", "book/workflow/Snakefile", "--nolock"]
     command += ["--rulegraph", "--forceall", "--config", "retrained=true"]
     answer = subprocess.run(command, cwd=root, capture_output=True, text=True)
     if answer.returncode:

@@ -16,8 +16,8 @@ import nbformat
 import numpy as np
 from nbformat import NotebookNode
 
-from arithlib.publishing import pages
-from arithlib.publishing.project import Project
+from bookkit.build import pages
+from bookkit.build.project import Project
 
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 # On a phone of 360 pixels: the width of a drawing inside its card, and the smallest text that is read with ease.

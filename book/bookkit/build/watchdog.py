@@ -15,7 +15,7 @@ import time
 
 import psutil
 
-from arithlib.publishing.pages import duration
+from bookkit.build.pages import duration
 
 TRIES = 2
 STALLED = 124  # as coreutils' timeout has it
@@ -57,7 +57,7 @@ def run(command: list[str], limit: float) -> int:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m arithlib.publishing.stalled", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(prog="python -m bookkit.build.watchdog", description=__doc__.split("\n")[0])
     parser.add_argument("limit", type=float, help="seconds after which the command counts as stalled")
     parser.add_argument("command", nargs=argparse.REMAINDER, help="what to run")
     options = parser.parse_args(arguments)

@@ -11,7 +11,7 @@ import pkgutil
 import re
 from pathlib import Path
 
-from arithlib.publishing.cells import statements
+from bookkit.build.notebook_ast import statements
 
 FOLDER = "notebooks"
 

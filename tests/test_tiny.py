@@ -1,16 +1,18 @@
 """Tiny adders: a scaffold that leaves nothing behind, and how often shipped ones are wrong."""
 
 import dataclasses
+import itertools
+from types import SimpleNamespace
 
 import pytest
 import torch
 
-from arithlib import checkpoints, experiments, litter
+from arithlib import checkpoints, experiments, litter, training
 from arithlib.certify.addition import reachable
 from arithlib.certify.mutants import answers
 from arithlib.experiments.tiny import TinyExperiment
 from arithlib.models.column import ColumnConfig, ColumnTransformer
-from arithlib.training import ScheduledAdamW, train
+from arithlib.training import OutOfTime, ScheduledAdamW, train
 
 SMALL = ColumnConfig(d_model=3, n_heads=1, d_mlp=4, tied=True)
 WIDE = ColumnConfig(d_model=6, n_heads=1, d_mlp=9, tied=True)
@@ -70,6 +72,19 @@ def test_training_ends_with_a_model_of_the_small_size_that_scores_as_it_was_meas
     )
     model = one.kept_model(model)
     assert (answers(model) != reachable().right).sum() == run.history["wrong"][-1]
+
+
+def test_stopped_while_the_scaffold_stands_and_continued_it_is_the_same_run_bit_for_bit(monkeypatch, tmp_path):
+    one, clock = experiment(), itertools.count()  # every look at it a second later
+    monkeypatch.setattr(experiments, "get", {one.name: one}.__getitem__)
+    whole = checkpoints.make(one.name, tmp_path / "whole", progress=False)
+    monkeypatch.setattr(training, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
+    with pytest.raises(OutOfTime, match="[2-8] of 20 steps are done"):
+        checkpoints.make(one.name, tmp_path / "parts", progress=False, minutes=10 / 60)
+    parts = checkpoints.make(one.name, tmp_path / "parts", progress=False)
+    assert parts.model.config == SMALL
+    for name, value in whole.model.state_dict().items():
+        assert torch.equal(value, parts.model.state_dict()[name])
 
 
 def test_a_litter_trains_each_model_as_if_it_were_alone(monkeypatch, tmp_path):

@@ -156,7 +156,7 @@ def read(name: str, folder: Path | None = None) -> Trained:
         raise CheckpointError(f"{error} Train it again with `python -m arithlib train {name} --retrain`.") from error
     model = None
     if state := _under("model", tensors):
-        model = experiment.build().eval()
+        model = experiment.kept_model(experiment.build()).eval()
         model.load_state_dict(state)
     history = {k: v.numpy() for k, v in _under("history", tensors).items()}
     return Trained(experiment, model, history, provenance)
@@ -196,7 +196,7 @@ def make(
         after_step=experiment.after_step,
         minutes=minutes,
     )
-    model = model.cpu().eval()
+    model = experiment.kept_model(model.cpu()).eval()
     history = run.history | experiment.finish(model, run)
     trained = Trained(experiment, model, history, provenance(experiment, history, run.seconds, device))
     if first:

@@ -53,6 +53,10 @@ class Experiment:
         """What `training.train` minimises and measures."""
         raise TypeError(f"{type(self).__name__} does not say what it trains on")
 
+    def kept_model(self, model: nn.Module) -> nn.Module:
+        """What a checkpoint holds of a trained model: all of it, unless some was there for training alone."""
+        return model
+
     def after_step(self, model: nn.Module) -> None:
         """Applied after each update, for constrained parameters."""
 

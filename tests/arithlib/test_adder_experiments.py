@@ -1,4 +1,4 @@
-"""Experiments on addressed transformers: what they train on, and that shipped ones came out of it."""
+"""Experiments on sums of two numbers: what they train on, and that shipped ones came out of it."""
 
 import dataclasses
 
@@ -8,13 +8,13 @@ import torch.nn.functional as F
 
 from arithlib import checkpoints, experiments
 from arithlib.experiments.adder import AdderExperiment
-from arithlib.models.addressed import FAR, AddressedConfig
+from arithlib.models.column import RELATIVE, ColumnConfig
 from arithlib.tasks.operands import OperandTask
 from arithlib.training import ScheduledAdamW, train
 
 TINY = AdderExperiment(
     name="adder-tiny", about="a test", steps=60, evaluate_every=30, batch_size=16, evaluation_count=20,
-    task=OperandTask(max_digits=2), model=AddressedConfig(d_model=8, n_heads=2, d_mlp=16),
+    task=OperandTask(max_digits=2), model=ColumnConfig(d_model=8, n_heads=2, d_mlp=16),
     optimizer=ScheduledAdamW(lr=1e-2, steps=60, warmup_steps=2),
 )  # fmt: skip
 FAMILY = experiments.match("adder-*")
@@ -25,9 +25,9 @@ def test_no_adder_is_trained_on_more_than_ten_digits():
     assert all(experiment.task == OperandTask("+", max_digits=10) for experiment in FAMILY)
 
 
-@pytest.mark.parametrize("far", FAR)
-def test_the_loss_is_that_of_the_forward_on_the_answer(far):
-    experiment = dataclasses.replace(TINY, model=dataclasses.replace(TINY.model, far=far))
+@pytest.mark.parametrize("positions", RELATIVE)
+def test_the_loss_is_that_of_the_forward_on_the_answer(positions):
+    experiment = dataclasses.replace(TINY, model=dataclasses.replace(TINY.model, positions=positions))
     model = experiment.build()
     problems = experiment.task.sample(16, torch.Generator().manual_seed(7))
     answer = problems.answer_mask[:, 1:]

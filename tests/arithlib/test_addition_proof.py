@@ -6,15 +6,17 @@ import torch
 
 from arithlib import checkpoints, streaming
 from arithlib.certify import certificates
-from arithlib.certify.addition import NOTHING, OWN, SLOTS, ProofError, examine, following, logits, reachable, text
-from arithlib.certify.mutants import DISTANCE, NUMBER, answers, visits
+from arithlib.certify.addition import ProofError, examine, following, logits, reachable, text
+from arithlib.certify.mutants import answers, visits
 from arithlib.certify.splitting import Proof
-from arithlib.models.addressed import AddressedConfig, AddressedTransformer, number_of
+from arithlib.models.column import ColumnConfig, ColumnTransformer, number_of
 from arithlib.models.positions import number_index
+from arithlib.streaming import OWN, WINDOW_DISTANCE, WINDOW_NUMBER, WINDOW_SLOTS
 from arithlib.tasks.operands import OperandTask, digits_of
+from arithlib.tokenizer import ABSENT
 
 TASK = OperandTask(max_digits=12)
-MODEL = AddressedTransformer(AddressedConfig(d_model=8, n_heads=2, d_mlp=16))
+MODEL = ColumnTransformer(ColumnConfig(d_model=8, n_heads=2, d_mlp=16))
 CERTIFIED = [path.name.partition(".")[0] for path in certificates.shipped()]
 
 
@@ -25,7 +27,7 @@ def test_the_contexts_are_those_of_all_short_sums():
     seen = set()
     for row in numbers:
         lines = streaming.columns(row.expand(len(numbers), 4), numbers)
-        query, keys, token = streaming.contexts(lines, NUMBER, DISTANCE, 0, lines.shape[2] - 1)
+        query, keys, token = streaming.contexts(lines, WINDOW_NUMBER, WINDOW_DISTANCE, 0, lines.shape[2] - 1)
         assert torch.equal(query, keys[:, OWN])
         coded = (torch.cat([keys, token[:, None]], 1) + 1) @ 17 ** torch.arange(6)
         seen.update(coded.unique().tolist())
@@ -35,10 +37,10 @@ def test_the_contexts_are_those_of_all_short_sums():
 
 
 def test_a_number_does_not_end_on_a_zero_unless_it_is_zero():
-    assert NOTHING not in following(NOTHING, place=0)
-    assert NOTHING in following(0, place=1)
-    assert NOTHING not in following(0, place=2)
-    assert following(NOTHING, place=2) == [NOTHING]
+    assert ABSENT not in following(ABSENT, place=0)
+    assert ABSENT in following(0, place=1)
+    assert ABSENT not in following(0, place=2)
+    assert following(ABSENT, place=2) == [ABSENT]
 
 
 def test_a_witness_meets_its_context():
@@ -56,7 +58,7 @@ def test_a_token_sees_the_slots_of_its_context_and_nothing_else():
         for query in range(int(start) - 1, int(stop) - 1):
             keys = seen[query].nonzero()[:, 0]
             where = {(int(number[k]), int(index[query] + 1 - index[k])) for k in keys}
-            assert len(where) == len(keys) and where <= set(SLOTS)
+            assert len(where) == len(keys) and where <= set(WINDOW_SLOTS)
 
 
 def test_the_model_computes_in_a_context_what_it_computes_in_the_sum():
@@ -77,10 +79,12 @@ def test_an_untrained_model_is_not_proven():
     assert wrong.any() and set(np.flatnonzero(wrong)) <= set(found.open)
 
 
-@pytest.mark.parametrize("other", [{"window": 2}, {"far": "decay"}, {"far": "flat"}, {"far": "scaled"}])
+@pytest.mark.parametrize(
+    "other", [{"window": 2}, {"positions": "alibi"}, {"positions": "full"}, {"positions": "log-scaled"}]
+)
 def test_a_model_that_sees_more_is_refused(other):
     with pytest.raises(ValueError, match="five slots"):
-        examine(AddressedTransformer(AddressedConfig(d_model=8, n_heads=2, d_mlp=8, **other)))
+        examine(ColumnTransformer(ColumnConfig(d_model=8, n_heads=2, d_mlp=8, **other)))
 
 
 # Two of the adders without a window have two to three times the cases of the third.

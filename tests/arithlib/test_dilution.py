@@ -8,7 +8,6 @@ import torch
 
 from arithlib.analysis import dilution
 from arithlib.analysis.dilution import (
-    ANSWER,
     NUMBER,
     TOKEN,
     Fix,
@@ -20,8 +19,7 @@ from arithlib.analysis.dilution import (
     presence,
     read,
 )
-from arithlib.models.addressed import FAR, AddressedConfig, AddressedTransformer, number_of
-from arithlib.models.positions import number_index
+from arithlib.models.column import ANSWER, RELATIVE, ColumnConfig, ColumnTransformer, column_distance, number_of
 from arithlib.streaming import columns
 from arithlib.tasks.operands import OperandTask
 from arithlib.tasks.stress import stress_sums
@@ -30,9 +28,9 @@ TINY = dict(d_model=8, n_heads=2, d_mlp=16)
 SUMS = OperandTask(max_digits=9).sample(25, torch.Generator().manual_seed(0))
 
 
-def made(far, seed=0):
-    model = AddressedTransformer(AddressedConfig(**TINY, far=far), seed).eval().requires_grad_(False)
-    if far == "decay":
+def made(positions, seed=0):
+    model = ColumnTransformer(ColumnConfig(positions, **TINY), seed).eval().requires_grad_(False)
+    if positions == "alibi":
         model.log_slope.copy_(torch.tensor([-1.5, 0.3]))
     return model
 
@@ -46,18 +44,17 @@ def by_forward(model, problems, change=None):
     logits, activations = model(tokens[:, :-1], return_activations=True)
     asks, right = problems.answer_mask[:, 1:], tokens[:, 1:, None]
     lead = logits.gather(2, right)[..., 0] - logits.scatter(2, right, -torch.inf).amax(2)
-    index, number = number_index(tokens[:, :-1]), number_of(tokens[:, :-1])
-    distance = index[:, :, None] + 1 - index[:, None]
-    inside = ((distance == 0) | (distance == 1)) & (number[:, None] < 3)
+    distance = column_distance(tokens[:, :-1])
+    inside = ((distance == 0) | (distance == 1)) & (number_of(tokens[:, :-1])[:, None] < 3)
     near = (activations["pattern"] * inside[:, None]).sum(-1).movedim(1, -1)
     return lead[asks], near[asks]
 
 
-@pytest.mark.parametrize("far", FAR)
-def test_margins_and_shares_are_those_of_the_forward(far, monkeypatch):
+@pytest.mark.parametrize("positions", RELATIVE)
+def test_margins_and_shares_are_those_of_the_forward(positions, monkeypatch):
     monkeypatch.setattr(dilution, "COLUMNS_A_PASS", 60)
     monkeypatch.setattr(dilution, "TOKENS_A_PASS", 31)
-    model = made(far)
+    model = made(positions)
     reading = read(model, SUMS.a, SUMS.b)
     lead, near = by_forward(model, SUMS)
     torch.testing.assert_close(reading.margin, lead, rtol=1e-9, atol=1e-9)
@@ -68,7 +65,7 @@ def test_margins_and_shares_are_those_of_the_forward(far, monkeypatch):
 
 def test_visible_keys_are_all_tokens_so_far():
     problems = SUMS[:1].trimmed()
-    reading = read(made("flat"), problems.a, problems.b)
+    reading = read(made("full"), problems.a, problems.b)
     start = int(problems.answer_mask[0].nonzero()[0])
     assert reading.visible.tolist() == list(range(start, start + len(reading.visible)))
 
@@ -77,16 +74,16 @@ def test_another_slope_is_that_of_a_model_that_has_it():
     def slope(model):
         model.log_slope.fill_(math.log(0.7))
 
-    decaying = made("decay")
+    decaying = made("alibi")
     expected = by_forward(decaying, SUMS, slope)[0]
     torch.testing.assert_close(read(decaying, SUMS.a, SUMS.b, Fix(slope=0.7)).margin, expected)
-    window = read(made("flat"), SUMS.a, SUMS.b, Fix(slope=math.inf))
-    torch.testing.assert_close(window.margin, read(made("masked"), SUMS.a, SUMS.b).margin)
+    window = read(made("full"), SUMS.a, SUMS.b, Fix(slope=math.inf))
+    torch.testing.assert_close(window.margin, read(made("window"), SUMS.a, SUMS.b).margin)
     assert (window.near == 1).all()
 
 
 def test_scale_multiplies_all_scores_and_in_the_limit_the_best_key_takes_all():
-    flat, scaled = made("flat"), made("scaled")
+    flat, scaled = made("full"), made("log-scaled")
     expected = read(scaled, SUMS.a, SUMS.b).margin
     torch.testing.assert_close(read(flat, SUMS.a, SUMS.b, Fix(scale=lambda n: n.log())).margin, expected)
 
@@ -104,7 +101,7 @@ def test_lift_adds_to_the_near_scores():
     def lifted(model):
         model.near += 0.8
 
-    flat = made("flat")
+    flat = made("full")
     by_fix = read(flat, SUMS.a, SUMS.b, Fix(lift=lambda n: torch.full_like(n, 0.8)))
     torch.testing.assert_close(by_fix.margin, by_forward(flat, SUMS, lifted)[0])
 
@@ -130,7 +127,7 @@ def test_expected_presence_is_the_mean_of_random_sums():
 
 
 def test_prediction_is_what_long_random_sums_show():
-    model = made("flat", seed=4)
+    model = made("full", seed=4)
     a, b, _ = stress_sums(10, 212, torch.Generator().manual_seed(2))
     predicted = predict(model, a[12:], b[12:], 300)
     a, b, _ = stress_sums(300, 42, torch.Generator().manual_seed(3))
@@ -143,7 +140,7 @@ def test_prediction_is_what_long_random_sums_show():
 
 
 def test_shares_stay_below_the_bound():
-    model = made("flat")
+    model = made("full")
     reading = read(model, SUMS.a, SUMS.b)
     best = 5 * Tables(model).score_range().exp()
     rest = (reading.visible - 5).clamp(min=0)[:, None]
@@ -159,6 +156,6 @@ def test_a_crossing_lies_on_the_line_between_logarithms():
 
 def test_what_cannot_be_predicted_or_read_is_refused():
     with pytest.raises(ValueError, match="same number"):
-        predict(made("flat"), torch.tensor([[1, 2, 0, 0]]), torch.tensor([[1, 2, 3, 4]]), 50)
+        predict(made("full"), torch.tensor([[1, 2, 0, 0]]), torch.tensor([[1, 2, 3, 4]]), 50)
     with pytest.raises(ValueError, match="window = 2"):
-        read(AddressedTransformer(AddressedConfig(**TINY, window=2)), SUMS.a, SUMS.b)
+        read(ColumnTransformer(ColumnConfig(**TINY, window=2)), SUMS.a, SUMS.b)

@@ -5,16 +5,17 @@ import math
 import pytest
 import torch
 
-from arithlib.analysis.ends import Placed, foresee, lead, read, scores_of, shares_right
-from arithlib.models.contrast import ContrastConfig, ContrastTransformer
+from arithlib.analysis.ends import Placed, foresee, read, scores_of, shares_right
+from arithlib.evaluation import logit_margin
+from arithlib.models.column import ColumnConfig, ColumnTransformer
 from arithlib.tasks.operands import OperandTask
 
 TASK, LAST = OperandTask(), 12
 
 
-def blind(scheme, **sizes):
+def blind(positions, **sizes):
     """One head whose scores are all 0 so far: no content is looked at, and no address."""
-    model = ContrastTransformer(ContrastConfig(scheme, n_heads=1, **sizes), seed=3).eval().requires_grad_(False)
+    model = ColumnTransformer(ColumnConfig(positions, n_heads=1, **sizes), seed=3).eval().requires_grad_(False)
     model.qkv.weight[: 2 * model.config.d_model] = 0
     model.qkv.bias[: 2 * model.config.d_model] = 0
     return model
@@ -98,9 +99,9 @@ def between(reading, digits):
     return reading.near[inner], reading.margin[inner]
 
 
-@pytest.mark.parametrize("scheme", ["abacus", "coupling", "rotary"])
-def test_what_is_foreseen_is_what_long_random_sums_show(scheme):
-    model = ContrastTransformer(ContrastConfig(scheme, d_model=16, n_heads=2, d_mlp=16, n_rows=80), seed=4).eval()
+@pytest.mark.parametrize("positions", ["abacus", "coupling", "rotary"])
+def test_what_is_foreseen_is_what_long_random_sums_show(positions):
+    model = ColumnTransformer(ColumnConfig(positions, d_model=16, n_heads=2, d_mlp=16, n_rows=80), seed=4).eval()
     short, long = equal_sums(10, 60), equal_sums(60, 20, seed=1)
     foreseen, reading = foresee(model, short.a, short.b, 60, offset=3), read(model, long, offset=3)
     (near, margin), (near_foreseen, margin_foreseen) = (between(one, 60) for one in (reading, foreseen))
@@ -120,7 +121,7 @@ def test_readings_of_several_passes_are_one(monkeypatch):
         torch.testing.assert_close(getattr(parts, name), getattr(whole, name))
     logits = model.double()(problems.tokens[:, :-1])
     asks, right = problems.answer_mask[:, 1:], problems.tokens[:, 1:]
-    torch.testing.assert_close(whole.margin, lead(logits[asks], right[asks]))
+    torch.testing.assert_close(whole.margin, logit_margin(logits[asks], right[asks]))
     assert torch.equal(whole.visible, asks.nonzero()[:, 1] + 1)
 
 
@@ -130,11 +131,6 @@ def test_a_sum_is_right_where_every_token_is_and_a_carry_out_counts_as_often_as_
     nothing = torch.zeros(7)
     tokens, sums = shares_right(Placed(nothing, nothing, margin, nothing, index))
     assert tokens == pytest.approx(1 - (0.5 + 0.5) / 3.5) and sums == pytest.approx(0.5 * (1 - 0.5))
-
-
-def test_a_lead_is_over_the_best_of_the_others():
-    logits = torch.tensor([[3.0, 1.0, 2.5], [0.0, -2.0, 1.0]])
-    assert lead(logits, torch.tensor([0, 1])).tolist() == [0.5, -3.0]
 
 
 def test_what_cannot_be_foreseen_is_refused():

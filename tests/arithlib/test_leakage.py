@@ -9,10 +9,11 @@ import torch
 from arithlib import checkpoints
 from arithlib.certify.leakage import assured_lead
 from arithlib.certify.mutants import visits
-from arithlib.models.addressed import AddressedConfig, AddressedTransformer
+from arithlib.models.column import RELATIVE, ColumnConfig, ColumnTransformer
 from arithlib.tasks.operands import OperandTask
 
 MODEL = checkpoints.load("adder-unwindowed-s0").model
+OTHERS = [positions for positions in RELATIVE if positions != "alibi"]
 ALONE, ASSURED = assured_lead(MODEL)
 
 
@@ -45,9 +46,7 @@ def test_where_far_tokens_fade_at_once_nothing_is_lost():
     assert assured == pytest.approx(alone, abs=1e-6)
 
 
-@pytest.mark.parametrize(
-    "other", [{"window": 2, "far": "decay"}, {"far": "masked"}, {"far": "flat"}, {"far": "scaled"}]
-)
+@pytest.mark.parametrize("other", [{"positions": "alibi", "window": 2}, *({"positions": p} for p in OTHERS)])
 def test_another_model_is_refused(other):
     with pytest.raises(ValueError, match="window = 1"):
-        assured_lead(AddressedTransformer(AddressedConfig(d_model=8, n_heads=2, d_mlp=8, **other)))
+        assured_lead(ColumnTransformer(ColumnConfig(d_model=8, n_heads=2, d_mlp=8, **other)))

@@ -13,7 +13,7 @@ from arithlib.files import load_tensors
 SCRIPT = """
 import dataclasses, sys
 from pathlib import Path
-sys.path.insert(0, "tests")
+sys.path.insert(0, "tests/arithlib")
 import torch
 torch.set_num_threads(1)
 from test_abacus_experiments import TINY

@@ -10,7 +10,7 @@ from arithlib import checkpoints
 from arithlib.analysis.dilution import read
 from arithlib.certify.balls import FUNCTION_ERROR
 from arithlib.certify.rounding import SLOPE_ERROR, ZERO_BELOW, rounding
-from arithlib.models.addressed import AddressedConfig, AddressedTransformer
+from arithlib.models.column import ColumnConfig, ColumnTransformer
 from arithlib.streaming import columns, context_logits, contexts, margins, slots
 from arithlib.tasks.operands import OperandTask
 from arithlib.tasks.stress import stress_sums
@@ -98,4 +98,4 @@ def test_larger_weights_have_a_larger_bound_and_a_gentler_slope_more_keys():
 
 def test_a_model_that_does_not_fade_is_refused():
     with pytest.raises(ValueError, match="lose a slope"):
-        rounding(AddressedTransformer(AddressedConfig(d_model=8, n_heads=2, d_mlp=8)))
+        rounding(ColumnTransformer(ColumnConfig(d_model=8, n_heads=2, d_mlp=8)))

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from arithlib.experiments.planar import encode
-from arithlib.models.planar import contexts
+from arithlib.grid import contexts
 from arithlib.tasks.situations import every_situation, witness
 from arithlib.tasks.totals import RunningTotals, stress_totals
 
@@ -19,7 +19,7 @@ def codes(keys, following):
 
 
 def met(sums):
-    query, keys, following, _ = contexts(encode(TASK, sums))
+    query, keys, following = contexts(encode(TASK, sums))
     assert torch.equal(query, keys[:, 5])
     return codes(keys, following)
 

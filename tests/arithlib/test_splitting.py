@@ -9,14 +9,14 @@ import torch
 from arithlib import checkpoints
 from arithlib.analysis.dilution import read
 from arithlib.certify import splitting
-from arithlib.certify.addition import NOTHING, SLOTS, reachable
+from arithlib.certify.addition import reachable
 from arithlib.certify.leakage import Bound, far_weight
 from arithlib.certify.mutants import visits
 from arithlib.certify.splitting import Neighbours, _assured, _split, prove
-from arithlib.models.addressed import AddressedConfig, AddressedTransformer
-from arithlib.streaming import columns
+from arithlib.models.column import ColumnConfig, ColumnTransformer
+from arithlib.streaming import WINDOW_SLOTS, columns
 from arithlib.tasks.operands import OperandTask
-from arithlib.tokenizer import EQUALS
+from arithlib.tokenizer import ABSENT, EQUALS
 
 NAME = "adder-unwindowed-s1"
 NEAR = Neighbours()
@@ -49,7 +49,7 @@ def test_before_the_signs_there_is_nothing_and_all_else_comes_from_them():
 def test_the_first_pass_is_the_bound_of_chapter_72():
     bound = Bound(checkpoints.load(NAME).model)
     seen, right = (torch.from_numpy(part) for part in (reachable().contexts, reachable().right))
-    expected = bound.leads(seen, right, SLOTS, far_weight(bound.content, bound.slope, seen))[1]
+    expected = bound.leads(seen, right, WINDOW_SLOTS, far_weight(bound.content, bound.slope, seen))[1]
     found = _assured(bound, NEAR, NEAR.own[:, None], NEAR.next[:, None], NEAR.right)[0]
     torch.testing.assert_close(found, expected)
 
@@ -109,7 +109,7 @@ def test_a_wrong_adder_is_not_proven():
 
 def test_a_fault_in_one_short_sum_is_no_empty_split(monkeypatch):
     signs = next(i for i, column in enumerate(NEAR.columns.tolist()) if column[2] == EQUALS)
-    one_two, ended = (NEAR.pairs.tolist().index(pair) for pair in ([1, 2], [NOTHING, NOTHING]))
+    one_two, ended = (NEAR.pairs.tolist().index(pair) for pair in ([1, 2], [ABSENT, ABSENT]))
 
     def wrong_in_one_sum(bound, near, behind, ahead, right):
         _, farther, further_on = _assured(bound, near, behind, ahead, right)
@@ -130,7 +130,7 @@ def test_a_far_token_that_turns_an_answer_is_not_overlooked():
     met, bound = reachable(), Bound(slow)
     seen, right = torch.from_numpy(met.contexts), torch.from_numpy(met.right)
     nothing = torch.zeros(len(seen), len(bound.slope), dtype=torch.double)
-    alone = bound.leads(seen, right, SLOTS, nothing)[1].numpy()
+    alone = bound.leads(seen, right, WINDOW_SLOTS, nothing)[1].numpy()
     problems = OperandTask(max_digits=30).sample(300, torch.Generator().manual_seed(2))
     reading = read(slow, problems.a, problems.b)
     places, _ = visits(problems.a, problems.b)
@@ -146,10 +146,10 @@ def test_slopes_too_small_for_a_bound_prove_nothing():
     assert not prove(endless, most_columns=2).complete
 
 
-@pytest.mark.parametrize("far", ["masked", "flat", "scaled"])
-def test_a_model_that_does_not_fade_is_refused(far):
+@pytest.mark.parametrize("positions", ["window", "full", "log-scaled"])
+def test_a_model_that_does_not_fade_is_refused(positions):
     with pytest.raises(ValueError, match="lose a slope"):
-        prove(AddressedTransformer(AddressedConfig(d_model=8, n_heads=2, d_mlp=8, far=far)))
+        prove(ColumnTransformer(ColumnConfig(d_model=8, n_heads=2, d_mlp=8, positions=positions)))
 
 
 def test_giving_up_is_said(monkeypatch):

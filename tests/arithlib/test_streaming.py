@@ -1,4 +1,4 @@
-"""The linear-time form of the addressed transformer gives the same numbers as its forward, at any length."""
+"""The linear-time form of the column transformer gives the same numbers as its forward, at any length."""
 
 import sys
 
@@ -7,10 +7,8 @@ import pytest
 import torch
 
 from arithlib import load, streaming
-from arithlib.models.addressed import FAR, AddressedConfig, AddressedTransformer
+from arithlib.models.column import RELATIVE, ColumnConfig, ColumnTransformer
 from arithlib.streaming import (
-    ABSENT,
-    PLUS,
     Stream,
     any_size,
     columns,
@@ -22,14 +20,14 @@ from arithlib.streaming import (
     slots,
 )
 from arithlib.tasks.operands import OperandTask
-from arithlib.tokenizer import END, EQUALS
+from arithlib.tokenizer import ABSENT, END, EQUALS, PLUS
 
 TASK = OperandTask(max_digits=9)
 TINY = dict(d_model=8, n_heads=2, d_mlp=16)
 
 
-def made(far="masked", seed=0):
-    return AddressedTransformer(AddressedConfig(**TINY, far=far), seed).eval().requires_grad_(False)
+def made(positions="window", seed=0):
+    return ColumnTransformer(ColumnConfig(positions, **TINY), seed).eval().requires_grad_(False)
 
 
 def sums(count=20, seed=0):
@@ -49,9 +47,9 @@ def test_columns_lie_below_one_another():
     assert lines[0, 2].tolist() == [EQUALS, 0, 0, 1, END, ABSENT]
 
 
-@pytest.mark.parametrize("far", FAR)
-def test_gathered_keys_give_the_logits_of_the_forward(far):
-    model, problems = made(far), sums()
+@pytest.mark.parametrize("positions", RELATIVE)
+def test_gathered_keys_give_the_logits_of_the_forward(positions):
+    model, problems = made(positions), sums()
     query, keys, following, *where = everything(model, problems)
     answer = problems.answer_mask[:, 1:]
     forward, inside = model(problems.tokens[:, :-1], return_activations=True)
@@ -66,9 +64,9 @@ def test_gathered_keys_give_the_logits_of_the_forward(far):
     np.testing.assert_allclose(streamed, forward.detach().numpy(), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("far", FAR)
-def test_streamed_decoding_writes_what_greedy_decoding_of_the_forward_writes(far):
-    model = made(far, seed=3)
+@pytest.mark.parametrize("positions", RELATIVE)
+def test_streamed_decoding_writes_what_greedy_decoding_of_the_forward_writes(positions):
+    model = made(positions, seed=3)
     model.unembedding.bias.data[10:] -= 0.6  # so that it writes digits for a while
     for row in range(len(problems := sums(8))):
         problem = problems[row : row + 1].trimmed()
@@ -84,9 +82,9 @@ def test_streamed_decoding_writes_what_greedy_decoding_of_the_forward_writes(far
         assert list(Stream(model, longest).decode(a, b)) == written[: max(len(a), len(b)) + 2]
 
 
-@pytest.mark.parametrize("far", FAR)
-def test_margins_are_those_of_the_worst_token_however_the_work_is_cut(far, monkeypatch):
-    model, problems = made(far), sums()
+@pytest.mark.parametrize("positions", RELATIVE)
+def test_margins_are_those_of_the_worst_token_however_the_work_is_cut(positions, monkeypatch):
+    model, problems = made(positions), sums()
     logits = model(problems.tokens[:, :-1])
     targets = problems.tokens[:, 1:, None]
     right = logits.gather(2, targets)[..., 0]
@@ -121,13 +119,13 @@ def test_an_answer_without_an_end_token_is_refused():
 
 
 def test_beyond_the_reach_weights_are_exactly_zero():
-    model = made("decay")
+    model = made("alibi")
     torch.nn.init.constant_(model.log_slope, 1.0)
     reach = reach_of(model)
     assert 38 <= reach < 60
     a = b = torch.randint(1, 10, (1, 3 * reach), generator=torch.Generator().manual_seed(0))
     lines = columns(a, b)
-    near, all_keys = slots(model, reach), slots(AddressedTransformer(AddressedConfig(**TINY, far="flat")), 3 * reach)
+    near, all_keys = slots(model, reach), slots(made("full"), 3 * reach)
     at = 2 * reach
     few = context_logits(model, *contexts(lines, *near, at, at + 1)[:2], *near)
     every = context_logits(model, *contexts(lines, *all_keys, at, at + 1)[:2], *all_keys)
@@ -135,7 +133,7 @@ def test_beyond_the_reach_weights_are_exactly_zero():
     number, distance = all_keys
     outside = (distance < -reach) | (distance > 1 + reach)
     query, keys, _ = contexts(lines, *all_keys, at, at + 1)
-    scores = streaming._score_table(model)[query[:, None], number, keys.clamp(min=0)]
+    scores = model.score_table()[query[:, None], number, keys.clamp(min=0)]
     scores = scores + model.bias_at(number, distance)
     pattern = scores.masked_fill((keys == ABSENT)[..., None], -torch.inf).softmax(1)
     assert (pattern[0, outside] == 0).all() and (pattern[0, ~outside] > 0).any()

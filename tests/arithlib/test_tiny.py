@@ -1,20 +1,21 @@
-"""Tiny adders: one table of vectors for both ends, and a scaffold that leaves nothing behind."""
+"""Tiny adders: a scaffold that leaves nothing behind, and how often shipped ones are wrong."""
 
 import dataclasses
+import itertools
+from types import SimpleNamespace
 
 import pytest
 import torch
 
-from arithlib import checkpoints, experiments, litter
+from arithlib import checkpoints, experiments, litter, training
 from arithlib.certify.addition import reachable
 from arithlib.certify.mutants import answers
 from arithlib.experiments.tiny import TinyExperiment
-from arithlib.models.addressed import AddressedConfig
-from arithlib.models.tiny import TinyAdder, resize
-from arithlib.training import ScheduledAdamW, train
+from arithlib.models.column import ColumnConfig, ColumnTransformer
+from arithlib.training import OutOfTime, ScheduledAdamW, train
 
-SMALL, WIDE = AddressedConfig(d_model=3, n_heads=1, d_mlp=4), AddressedConfig(d_model=6, n_heads=1, d_mlp=9)
-TEXT = torch.tensor([[3, 2, 1, 11, 6, 5, 4, 13, 9, 7]])
+SMALL = ColumnConfig(d_model=3, n_heads=1, d_mlp=4, tied=True)
+WIDE = ColumnConfig(d_model=6, n_heads=1, d_mlp=9, tied=True)
 FAMILY = experiments.match("tiny-*")
 
 
@@ -26,40 +27,24 @@ def experiment(seed=0, steps=20):
     )  # fmt: skip
 
 
-def test_reading_and_writing_share_one_table_that_counts_once():
-    model = TinyAdder(SMALL)
-    assert model.unembedding.weight is model.embedding.weight
-    d, f = SMALL.d_model, SMALL.d_mlp
-    by_hand = 15 * d + 4 * d + 4 * 2 + 3 * (d * d + d) + d * d + (d * f + f) + (f * d + d) + 15
-    assert sum(parameter.numel() for parameter in model.parameters()) == by_hand
+def test_an_objective_leaves_the_model_as_it_is():
+    model = ColumnTransformer(SMALL, seed=1)
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    experiment().objective(model, torch.device("cpu"))
+    after = model.state_dict()
+    assert model.config == SMALL and all(torch.equal(after[name], value) for name, value in before.items())
 
 
-def test_its_state_has_both_tables_apart_so_that_safetensors_can_keep_them():
-    state = TinyAdder(SMALL).state_dict()
-    assert state["unembedding.weight"].data_ptr() != state["embedding.weight"].data_ptr()
-    assert torch.equal(state["unembedding.weight"], state["embedding.weight"])
-
-
-def test_two_heads_are_refused():
-    with pytest.raises(ValueError, match="n_heads = 2"):
-        TinyAdder(AddressedConfig(d_model=4, n_heads=2))
-
-
-def test_cutting_off_weights_that_are_zero_changes_no_output():
-    model = TinyAdder(SMALL, seed=1)
-    expected = model(TEXT)
-    kept = resize(model, WIDE)
-    assert not torch.allclose(model(TEXT), expected)
-    with torch.no_grad():
-        for name, value in model.named_parameters():
-            value.mul_(kept[name])
-    torch.testing.assert_close(model(TEXT), expected, rtol=1e-5, atol=1e-5)
-    resize(model, SMALL)
-    torch.testing.assert_close(model(TEXT), expected, rtol=1e-5, atol=1e-5)
+def test_the_model_in_training_is_as_wide_as_the_scaffold_and_the_one_that_is_kept_is_not():
+    one = experiment()
+    wide = one.build()
+    assert wide.config == WIDE and one.kept_model(wide).config == SMALL
+    kept, first = dict(one.kept_model(wide).named_parameters()), dict(ColumnTransformer(SMALL).named_parameters())
+    torch.testing.assert_close(kept, first)  # the scaffold is built around it, and cut off again
 
 
 def test_a_model_is_right_or_wrong_on_every_situation_that_there_is():
-    objective = experiment().objective(TinyAdder(SMALL), torch.device("cpu"))
+    objective = experiment().objective(ColumnTransformer(SMALL), torch.device("cpu"))
     known = {
         (*context, right) for context, right in zip(reachable().contexts.tolist(), reachable().right, strict=True)
     }
@@ -71,7 +56,7 @@ def test_a_model_is_right_or_wrong_on_every_situation_that_there_is():
 
 
 def test_the_scaffold_is_whole_then_fades_and_is_gone_before_the_end():
-    objective = experiment(steps=100).objective(TinyAdder(SMALL), torch.device("cpu"))
+    objective = experiment(steps=100).objective(ColumnTransformer(SMALL), torch.device("cpu"))
     shares = []
     for step in (0, 10, 30, 50, 99):
         objective.batch(step)
@@ -85,9 +70,21 @@ def test_training_ends_with_a_model_of_the_small_size_that_scores_as_it_was_meas
     run = train(
         model, one.objective(model, torch.device("cpu")), one.optimizer, one.steps, evaluate_every=10, progress=False
     )
-    one.finish(model, run)
-    assert model.config == SMALL
+    model = one.kept_model(model)
     assert (answers(model) != reachable().right).sum() == run.history["wrong"][-1]
+
+
+def test_stopped_while_the_scaffold_stands_and_continued_it_is_the_same_run_bit_for_bit(monkeypatch, tmp_path):
+    one, clock = experiment(), itertools.count()  # every look at it a second later
+    monkeypatch.setattr(experiments, "get", {one.name: one}.__getitem__)
+    whole = checkpoints.make(one.name, tmp_path / "whole", progress=False)
+    monkeypatch.setattr(training, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
+    with pytest.raises(OutOfTime, match="[2-8] of 20 steps are done"):
+        checkpoints.make(one.name, tmp_path / "parts", progress=False, minutes=10 / 60)
+    parts = checkpoints.make(one.name, tmp_path / "parts", progress=False)
+    assert parts.model.config == SMALL
+    for name, value in whole.model.state_dict().items():
+        assert torch.equal(value, parts.model.state_dict()[name])
 
 
 def test_a_litter_trains_each_model_as_if_it_were_alone(monkeypatch, tmp_path):

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent
 @pytest.mark.parametrize("command", [["check"], ["format", "--check"]])
 def test_ruff_has_nothing_to_say(command):
     result = subprocess.run(
-        [sys.executable, "-m", "ruff", *command, "arithlib", "tests", "benchmarks"],
+        [sys.executable, "-m", "ruff", *command, "arithlib", "tests", "benchmarks", "notebooks"],
         cwd=ROOT,
         capture_output=True,
         text=True,

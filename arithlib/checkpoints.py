@@ -119,13 +119,14 @@ def _verified(name: str, folder: Path) -> tuple[Experiment, dict]:
     """The experiment that a note describes, and the note; CheckpointError for a stale one, or other weights."""
     retrain = f"Train it again with `python -m arithlib train {name} --retrain`."
     weights, note = folder / f"{name}.safetensors", folder / f"{name}.json"
+    experiments.load_presets()  # which also make their kinds of settings known
     try:
         provenance = json.loads(note.read_text())
         labels = {key: provenance[key] for key in ("name", "about", "scale")}
         described = from_json(provenance["settings"] | labels)
     except (OSError, json.JSONDecodeError, KeyError, TypeError, UnknownSettings) as error:
         raise CheckpointError(f"{note.name} cannot be read ({error}). {retrain}") from error
-    registered = experiments.EXPERIMENTS.get(name, described)
+    registered = experiments.find(name) or described
     if registered.settings() != described.settings():
         raise CheckpointError(
             f"{name} is stale: it was made by another version of the experiment "

@@ -22,9 +22,9 @@ PARTS = 8
 
 def missing(scale: str) -> list[Experiment]:
     """Valued experiments of that scale without matching weights here, the most valuable first."""
-    valued = [e for e in experiments.EXPERIMENTS.values() if e.scale == scale and getattr(e, "value", 0) > 0]
+    valued = [e for e in experiments.match("*") if e.scale == scale and getattr(e, "value", 0) > 0]
     if not valued:
-        known = sorted({e.scale for e in experiments.EXPERIMENTS.values()})
+        known = sorted({e.scale for e in experiments.match("*")})
         raise ValueError(f"no queue is called {scale!r}; there are: {', '.join(known)}")
     return sorted((e for e in valued if not checkpoints.is_here(e.name)), key=lambda e: -e.value)
 
@@ -55,7 +55,7 @@ def pack(folder: Path, parts: int = PARTS, part_bytes: int = PART_BYTES) -> list
     """
     for old in folder.glob("arithlib.tar.*"):
         old.unlink()
-    value = {e.name: getattr(e, "value", 0) for e in experiments.EXPERIMENTS.values()}
+    value = {e.name: getattr(e, "value", 0) for e in experiments.match("*")}
     notes = sorted(folder.glob("*.json"), key=lambda note: -value.get(note.stem, 0))
     items = [[note.with_suffix(".safetensors"), note] for note in notes]
     items += [[state] for state in sorted(folder.glob("*.state.safetensors"))]

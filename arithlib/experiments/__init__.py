@@ -1,33 +1,25 @@
-"""The registry: every training run of the book is one frozen dataclass with a name.
+"""Training runs, each a frozen dataclass with a name; and the registry of those that somebody named.
 
-`python -m arithlib list` prints it; `python -m arithlib train NAME` runs one. What a run computes is fixed by the
-fields that enter its hash, so that a checkpoint can prove which experiment it came from.
-
-A family is a module of this package, and the names of its experiments begin with the module's. A chapter about any
-family but grokking imports that module, so that the chapter runs again when the family changes, and no other does.
+The library names none itself. A package of runs registers its own (`register`), and one that declares the entry point
+`arithlib.presets` is found as soon as a name is asked for: this book's is `presets`, beside its notebooks.
+`python -m arithlib list` prints all; `python -m arithlib train NAME` runs one.
 """
 
 import difflib
 import fnmatch
-import importlib
-import pkgutil
+from collections.abc import Iterable
+from functools import cache
+from importlib.metadata import entry_points
 
 from arithlib.experiments.base import Experiment, NotAnAdder
 from arithlib.experiments.grokking import GrokkingExperiment, ModularObjective
 
 __all__ = [
-    "EXPERIMENTS", "Experiment", "GrokkingExperiment", "ModularObjective", "NotAnAdder", "UnknownExperiment", "get",
-    "match",
+    "EXPERIMENTS", "Experiment", "GrokkingExperiment", "ModularObjective", "NotAnAdder", "UnknownExperiment", "find",
+    "get", "match", "register",
 ]  # fmt: skip
 
-# Imported by a computed name: the digest of a notebook follows written imports only, so a chapter about one family is
-# not run again because another was edited or joined.
-FAMILIES = [module.name for module in pkgutil.iter_modules(__path__) if module.name != "base"]
-EXPERIMENTS: dict[str, Experiment] = {
-    experiment.name: experiment
-    for family in FAMILIES
-    for experiment in importlib.import_module(f"arithlib.experiments.{family}").presets()
-}
+EXPERIMENTS: dict[str, Experiment] = {}
 
 
 class UnknownExperiment(KeyError):
@@ -37,16 +29,37 @@ class UnknownExperiment(KeyError):
         return self.args[0]
 
 
+def register(experiments: Iterable[Experiment]) -> None:
+    """Make these runs known by their names. Raises ValueError for a name that another run has."""
+    for experiment in experiments:
+        if EXPERIMENTS.setdefault(experiment.name, experiment) != experiment:
+            raise ValueError(f"two experiments are called {experiment.name!r}")
+
+
+@cache
+def load_presets() -> None:
+    """Import every installed package of runs, once."""
+    for package in entry_points(group="arithlib.presets"):
+        package.load()
+
+
+def find(name: str) -> Experiment | None:
+    """The experiment registered under that name, or None."""
+    load_presets()
+    return EXPERIMENTS.get(name)
+
+
 def get(name: str) -> Experiment:
     """The experiment of that name; the error names the nearest ones."""
-    if name in EXPERIMENTS:
-        return EXPERIMENTS[name]
+    if found := find(name):
+        return found
     near = difflib.get_close_matches(name, EXPERIMENTS, n=3, cutoff=0.4)
     hint = f"Did you mean {' or '.join(near)}? " if near else ""
     raise UnknownExperiment(f"no experiment is called {name!r}. {hint}`python -m arithlib list` shows all.")
 
 
 def match(pattern: str) -> list[Experiment]:
-    """Experiments whose name fits a shell pattern, in registry order; an error if none does."""
+    """Experiments whose name fits a shell pattern, in the order of their registration; an error if none does."""
+    load_presets()
     found = [e for e in EXPERIMENTS.values() if fnmatch.fnmatchcase(e.name, pattern)]
     return found or [get(pattern)]

@@ -13,7 +13,6 @@ from arithlib.experiments.base import Experiment
 from arithlib.models.grokking import GrokkingConfig, GrokkingTransformer
 from arithlib.settings import of_kind
 from arithlib.tasks.modular import ModularAddition, merge_mirrored
-from arithlib.training import AdamW
 
 
 class ModularObjective:
@@ -125,84 +124,3 @@ class GrokkingExperiment(Experiment):
             clock = progress.clock_fit(logits, freqs)[1]
             measured["clock_variance"].append(progress.variance_explained(centred, clock))
         return {name: np.array(values) for name, values in measured.items()}
-
-
-PROGRESS_STEPS = tuple(range(0, 6000, 50)) + tuple(range(6000, 20001, 500))
-SEEDS = range(5)
-
-
-def presets():
-    """Every grokking experiment of the book, in the order in which `arithlib list` prints them."""
-
-    def grok(name, about, steps, seed=0, fraction=0.3, weight_decay=1.0, evaluate_every=50, **more):
-        return GrokkingExperiment(
-            name=name,
-            about=about,
-            steps=steps,
-            evaluate_every=evaluate_every,
-            model_seed=seed,
-            optimizer=AdamW(weight_decay=weight_decay),
-            task=ModularAddition(train_fraction=fraction, data_seed=seed),
-            **more,
-        )
-
-    yield grok("grokking-live", "seed 0 again, trained while the book is built (chapter 10)", 6000, seed=0)
-    for seed in range(10):
-        yield grok(
-            f"grokking-s{seed}", "the main model, 20,000 epochs (chapters 10 to 12)", 20_000, seed,
-            snapshot_steps=PROGRESS_STEPS,
-        )  # fmt: skip
-    for seed in SEEDS:
-        yield grok(
-            f"grokking-positions-s{seed}", "with learned positions, as Nanda et al. (chapter 10)", 10_000, seed,
-            model=GrokkingConfig(positions="learned"), ships_weights=False,
-        )  # fmt: skip
-        yield grok(
-            f"grokking-layernorm-s{seed}", "with layer norm (chapter 10)", 10_000, seed,
-            model=GrokkingConfig(layer_norm=True), ships_weights=False,
-        )  # fmt: skip
-    for weight_decay, steps in ((0.0, 20_000), (0.3, 20_000), (3.0, 6000)):
-        for seed in SEEDS:
-            yield grok(
-                f"grokking-wd{weight_decay:g}-s{seed}", f"weight decay {weight_decay:g} (chapter 12)", steps, seed,
-                weight_decay=weight_decay,
-            )  # fmt: skip
-    for percent, steps in ((10, 10_000), (20, 10_000), (40, 4000), (50, 3000), (60, 2500), (80, 2000)):
-        for seed in SEEDS:
-            yield grok(
-                f"grokking-fraction{percent}-s{seed}", f"{percent} % of the pairs train (chapter 12)", steps, seed,
-                fraction=percent / 100, ships_weights=False,
-            )  # fmt: skip
-    for count in (1, 2, 3, 4, 5):
-        for seed in SEEDS:
-            draw = torch.randperm(56, generator=torch.Generator().manual_seed(seed))[:count] + 1
-            yield grok(
-                f"grokking-circles{count}-s{seed}", f"embeddings confined to {count} random circles (chapter 11)",
-                3000, seed, frequencies=tuple(sorted(draw.tolist())),
-            )  # fmt: skip
-    for heads in (1, 2):
-        for seed in SEEDS:
-            yield grok(
-                f"grokking-heads{heads}-s{seed}", f"d_model split over {heads} head{'s'[: heads - 1]} (chapter 23)",
-                10_000, seed, model=GrokkingConfig(n_heads=heads, d_head=128 // heads),
-            )  # fmt: skip
-    for seed in SEEDS:
-        yield grok(
-            f"grokking-reluless-s{seed}", "no ReLU: attention is the only product (chapters 23 and 24)", 40_000, seed,
-            model=GrokkingConfig(activation="identity"),
-        )  # fmt: skip
-    gpu = dict(scale="gpu", evaluate_every=250)
-    for seed in range(32):
-        yield grok(f"grokking-gpu-s{seed}", "as published, 40,000 epochs; trains as one stack", 40_000, seed, **gpu)
-    for weight_decay in (0.0, 0.3, 3.0):
-        for seed in SEEDS:
-            yield grok(
-                f"grokking-gpu-wd{weight_decay:g}-s{seed}", f"weight decay {weight_decay:g}, joins that stack",
-                40_000, seed, weight_decay=weight_decay, **gpu,
-            )  # fmt: skip
-    for percent in (10, 20):
-        for seed in SEEDS:
-            yield grok(
-                f"grokking-gpu-fraction{percent}-s{seed}", f"{percent} % of the pairs train, 40,000 epochs", 40_000,
-                seed, fraction=percent / 100, **gpu,
-            )  # fmt: skip

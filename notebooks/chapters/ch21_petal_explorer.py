@@ -2,7 +2,7 @@
 
 A notebook calls `petal_explorer(...)`. By hand it answers with ipywidgets, drawn by matplotlib. In a run of the book
 it answers with the element <petal-explorer>, which book/_static/petal-explorer.mjs draws in the browser: widgets need
-a kernel, and a page has none. Both show the same controls, the same curve (`arithlib.analysis.petals.Petal`) and the
+a kernel, and a page has none. Both show the same controls, the same curve (`chapters.ch21_petals.Petal`) and the
 same words.
 
 Importing this module loads the book's style sheet.
@@ -17,9 +17,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from arithlib.analysis.petals import Petal
 from bookkit import style
 from bookkit.web_components import element
+from chapters.ch21_petals import Petal
 
 style.use()
 

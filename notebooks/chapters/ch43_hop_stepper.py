@@ -1,4 +1,4 @@
-"""The hop stepper of chapter 43: the loops of `arithlib.models.constructions.Hopper`, one at a time, in the browser.
+"""The hop stepper of chapter 43: the loops of `chapters.ch43_constructions.Hopper`, one at a time, in the browser.
 
 book/_static/hop-stepper.mjs draws it, as `bookkit.web_components` tells.
 """
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import torch
 
-from arithlib.models.constructions import Hopper
 from bookkit.web_components import element
+from chapters.ch43_constructions import Hopper
 
 LETTERS = "abcd"
 LONGEST, MOST = 40, 31  # letters of a text, hops

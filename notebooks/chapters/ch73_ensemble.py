@@ -1,6 +1,6 @@
 """Tiny adders trained together: one scaffold has one shape, whatever size comes out of it (chapter 73). ::
 
-    python -m arithlib.litter "tiny-*"
+    python -m chapters.ch73_ensemble "tiny-*"
 
 Weights are stacked along a first axis S, and each model has its own batches, its own mask and its own loss, as if it
 were trained alone; only the rounding differs. Fifteen cost little more than three.
@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
 from arithlib import checkpoints, experiments
-from arithlib.experiments.tiny import HARDEST_EVERY, TinyExperiment, TinyObjective
 from arithlib.training import train
+from chapters.ch73_experiments import HARDEST_EVERY, TinyExperiment, TinyObjective
 
 
 class Litter(nn.Module):

@@ -1,11 +1,11 @@
 """Every situation of a decoder that adds line by line and sees one line up and one place back (chapter 74).
 
-Whatever the sum, an answer token of `arithlib.tasks.totals` in rows sees at most seven tokens. Which seven can occur,
+Whatever the sum, an answer token of running totals in rows sees at most seven tokens. Which seven can occur,
 and what has to be written then, follows from three numbers at two places: u, the last total but one, which is out of
 sight; x, the number that was added to it; y, the number being added now; and a carry into either sum. All occurs
 in sums of at most three numbers of at most four digits; `witness` finds one.
 
-Dimensions: S states, M situations, R = 8 slots in the order of `arithlib.grid.contexts`: the next and the
+Dimensions: S states, M situations, R = 8 slots in the order of `chapters.ch74_grid.contexts`: the next and the
 last place of y and of x, the cell to be written (never there), the token itself, the next and last place of u + x.
 """
 

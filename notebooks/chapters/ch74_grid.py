@@ -13,8 +13,8 @@ from torch import Tensor
 
 from arithlib.evaluation import logit_margin
 from arithlib.models.column import ColumnTransformer, content_scores, table_address
-from arithlib.tasks.totals import RunningTotals
 from arithlib.tokenizer import ABSENT, END, EQUALS, CharacterTokenizer
+from chapters.ch74_running_totals import RunningTotals
 
 # Contexts at once: enough for full speed, little enough for any machine.
 CONTEXTS_A_PASS = 32_768

@@ -1,7 +1,4 @@
-"""Adders with learned rows or rotary angles for addresses (chapter 77), on the sums of `arithlib.experiments.adder`.
-
-arithlib train "contrast-*"   under a minute each on one core
-"""
+"""Adders with learned rows or rotary angles for addresses (chapter 77)."""
 
 from dataclasses import dataclass
 
@@ -11,11 +8,10 @@ from torch import Tensor
 
 from arithlib.decoding import complete
 from arithlib.experiments.base import Experiment
-from arithlib.models.column import TABLES, ColumnConfig, ColumnTransformer
+from arithlib.models.column import ColumnConfig, ColumnTransformer
 from arithlib.models.positions import Offsets
 from arithlib.settings import of_kind
 from arithlib.tasks.operands import OperandTask, Problems
-from arithlib.training import ScheduledAdamW
 
 # A batch in so many groups of similar length has less filling to compute on.
 GROUPS = 3
@@ -81,33 +77,3 @@ class ContrastExperiment(Experiment):
     def add(self, model, a, b):
         longest = max(len(str(a)), len(str(b)))
         return self.task.read(complete(model, self.task.ask(a, b), longest + 2))
-
-
-# ---- presets -----------------------------------------------------------------------------------------------------
-
-
-def preset(name, about, steps, seed, **more):
-    """An experiment whose rate warms up over a twentieth of its steps and falls to zero along a cosine."""
-    return ContrastExperiment(
-        name=name, about=about, steps=steps, evaluate_every=steps // 25, model_seed=seed, data_seed=seed,
-        optimizer=ScheduledAdamW(lr=1e-2, steps=steps, warmup_steps=steps // 20, weight_decay=0.0), **more,
-    )  # fmt: skip
-
-
-# By the name of the run: its positions, what they are, and its steps, fewer of them where this layer does not learn.
-SCHEDULE = {
-    "abacus": ("abacus", "a learned row for every digit address, signs have one row of their own (chapter 77)", 3000),
-    "coupling": ("coupling", "the same, and signs have the row below the first digit (chapter 77)", 6000),
-    "rotary": ("rotary", "rotary angles of the digit address (chapter 77)", 6000),
-    "places": ("rotary-text", "rotary angles of the place in the text (chapter 77)", 2000),
-}
-
-
-def presets():
-    """Every experiment of chapter 77; of places a single run, which shows that they are not learned in its steps."""
-    for name, (positions, about, steps) in SCHEDULE.items():
-        for seed in range(1 if name == "places" else 3):
-            yield preset(
-                f"contrast-{name}-s{seed}", about, steps, seed, model=ColumnConfig(positions),
-                k=20 if positions in TABLES else 1, ships_weights=name != "places",
-            )  # fmt: skip

@@ -24,8 +24,8 @@ from arithlib.models.column import (
 )
 from arithlib.models.positions import addresses, coupled, number_index
 from arithlib.tasks.operands import OperandTask
-from arithlib.tasks.totals import LAYOUTS, RunningTotals
 from arithlib.tokenizer import ABSENT, END, CharacterTokenizer
+from chapters.ch74_running_totals import LAYOUTS, RunningTotals
 
 SIZES = dict(d_model=8, n_heads=2, d_mlp=16, n_rows=12)
 SUMS = OperandTask(max_digits=4).sample(5, torch.Generator().manual_seed(0)).tokens

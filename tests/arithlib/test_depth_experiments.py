@@ -7,12 +7,13 @@ import torch
 from short_runs import seeded, trained
 
 from arithlib import experiments
-from arithlib.experiments.depth import UNASKED, AdditionExperiment, HopExperiment, shapes
+from arithlib.experiments.depth import UNASKED, AdditionExperiment, HopExperiment
 from arithlib.models.looped import LoopedConfig
 from arithlib.tasks.hops import Hops, find
 from arithlib.tasks.many import ManyOperands
 from arithlib.tokenizer import CharacterTokenizer
 from arithlib.training import ScheduledAdamW
+from presets.depth import shapes
 
 MODEL = LoopedConfig(d_model=32, n_heads=2, d_mlp=64, n_layers=1, n_loops=2, positions="rotary", injection="none")
 SMALL = dict(

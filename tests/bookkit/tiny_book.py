@@ -68,6 +68,7 @@ def make_tiny_book(root: Path) -> Path:
     build = root / "book" / "_build"
     svg = draw(build / "records" / "10_waves" / "figures")
     (build / "rulegraph.svg").write_text(svg)
+    (build / "layers.svg").write_text(svg)
     progress = "\rtraining:  50%|#####     | 5/10 [00:01<00:01,  4.9it/s]\rtraining: 100%|##########| 10/10\n"
     chapter = [
         new_markdown_cell(

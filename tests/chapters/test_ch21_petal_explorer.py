@@ -15,11 +15,11 @@ from IPython.core.formatters import DisplayFormatter
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 
-import chapters.petal_explorer
-from arithlib.analysis.petals import Petal
+import chapters.ch21_petal_explorer
 from bookkit import style
 from bookkit.build.checks import check_site
-from chapters.petal_explorer import describe, draw_petal, family_phases, petal_explorer
+from chapters.ch21_petal_explorer import describe, draw_petal, family_phases, petal_explorer
+from chapters.ch21_petals import Petal
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULE = ROOT / "book" / "_static" / "petal-explorer.mjs"
@@ -75,7 +75,7 @@ def by_hand(monkeypatch):
         drawn.append((petal, family))
         draw_petal(ax, petal, family)
 
-    monkeypatch.setattr(chapters.petal_explorer, "draw_petal", note)
+    monkeypatch.setattr(chapters.ch21_petal_explorer, "draw_petal", note)
     widget = petal_explorer(**START)
 
     def every(part):
@@ -85,8 +85,8 @@ def by_hand(monkeypatch):
 
     parts = list(every(widget))
     controls = {part.description: part for part in parts if getattr(part, "description", "")}
-    controls["picture"] = next(part for part in parts if isinstance(part, chapters.petal_explorer.widgets.Image))
-    controls["words"] = next(part for part in parts if type(part) is chapters.petal_explorer.widgets.HTML)
+    controls["picture"] = next(part for part in parts if isinstance(part, chapters.ch21_petal_explorer.widgets.Image))
+    controls["words"] = next(part for part in parts if type(part) is chapters.ch21_petal_explorer.widgets.HTML)
     return controls, drawn
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arithlib.analysis.petals import Petal, count_crossings, count_lobes
+from chapters.ch21_petals import Petal, count_crossings, count_lobes
 
 petals = st.builds(
     Petal,

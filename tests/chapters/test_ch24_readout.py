@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 import torch
 
-from arithlib.analysis.readout import (
+from chapters.ch24_readout import (
     WaveNeurons,
     affine_classifier,
     affine_stand_in,

@@ -6,8 +6,8 @@ import pytest
 import torch
 from short_runs import seeded
 
-from arithlib.tasks.bitwise import FAULTS, Or, faults
 from arithlib.tokenizer import CharacterTokenizer
+from chapters.ch36_bitwise_or import FAULTS, Or, faults
 
 
 def texts(problems):

@@ -8,10 +8,10 @@ import torch
 
 from arithlib import experiments
 from arithlib.exact_match import score
-from arithlib.experiments.aligned import VOTERS
 from arithlib.models.positions import number_index
-from arithlib.tasks.bitwise import FAULTS, Or
 from arithlib.training import train
+from chapters.ch36_bitwise_or import FAULTS, Or
+from chapters.ch36_experiments import VOTERS
 
 SORTING, OR = experiments.get("aligned-sort-both-s0"), experiments.get("aligned-or-one-abacus-s0")
 

@@ -5,7 +5,7 @@ import torch
 from short_runs import seeded
 
 from arithlib.models.positions import number_index
-from arithlib.tasks.sorting import WORDS, Sorting, ascending
+from chapters.ch36_sorting import WORDS, Sorting, ascending
 
 
 def read(tokens):

@@ -8,10 +8,11 @@ from short_runs import seeded
 
 from arithlib import experiments
 from arithlib.experiments.depth import UNASKED
-from arithlib.experiments.graphs import PUBLISHED, SHAPES, GraphExperiment
 from arithlib.models.looped import LoopedConfig
-from arithlib.tasks.graphs import Graphs
 from arithlib.training import ScheduledAdamW, train
+from chapters.ch42_experiments import GraphExperiment
+from chapters.ch42_igsm import Graphs
+from presets.graphs import PUBLISHED, SHAPES
 
 TASK = Graphs(4, depth=2, constants=2, terms=2, factor_share=0.0, levels=2, width=2)
 TINY = GraphExperiment(

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from short_runs import seeded
 
-from arithlib.tasks.graphs import NOWHERE, Graphs, count_templates, read, solve, template, terms
+from chapters.ch42_igsm import NOWHERE, Graphs, count_templates, read, solve, template, terms
 
 SMALL = Graphs(6, depth=3, constants=2, terms=2, factor_share=0.0, levels=3, width=2)
 TASKS = [Graphs(), SMALL, Graphs(6, depth=2, terms=3, factor_share=0.5, levels=2, width=3, p=5)]

@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from short_runs import seeded
 
-from arithlib.models.constructions import (
+from arithlib.tasks.hops import Hops, find
+from arithlib.tasks.words import alternating, cyclic, symmetric
+from chapters.ch43_constructions import (
     CotLooper,
     Decoder,
     GroupComposer,
@@ -26,8 +28,6 @@ from arithlib.models.constructions import (
     run,
     with_dummy,
 )
-from arithlib.tasks.hops import Hops, find
-from arithlib.tasks.words import alternating, cyclic, symmetric
 
 
 def normal(*shape, seed=0):

@@ -7,7 +7,7 @@ import pytest
 from browsing import PHONE, fixtures_of, words
 
 from bookkit.build.checks import check_site
-from chapters.hop_stepper import HopStepper, describe, states
+from chapters.ch43_hop_stepper import HopStepper, describe, states
 
 MODULE = Path(__file__).resolve().parents[2] / "book" / "_static" / "hop-stepper.mjs"
 START = HopStepper("abdbacbdccaccbddbaddaadbba", 7)

@@ -9,13 +9,13 @@ import torch.nn.functional as F
 from short_runs import seeded, trained
 
 from arithlib import experiments
-from arithlib.analysis import loops
 from arithlib.experiments.depth import UNASKED
-from arithlib.experiments.language import DeeperExperiment, LanguageExperiment, ShortExperiment
 from arithlib.models.looped import LoopedConfig
-from arithlib.tasks.assignments import Assignments
-from arithlib.tasks.text import CHARACTERS, decode
 from arithlib.training import ScheduledAdamW
+from chapters import ch44_loops as loops
+from chapters.ch44_assignments import Assignments
+from chapters.ch44_experiments import DeeperExperiment, LanguageExperiment, ShortExperiment
+from chapters.ch44_text import CHARACTERS, decode
 
 SMALL = LanguageExperiment(
     name="language-tiny", about="a test", steps=4, evaluate_every=2, n_ctx=16, text=2, others=(2, 2, 2, 2, 2),

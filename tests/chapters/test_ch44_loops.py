@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import nn
 
-from arithlib.analysis import loops
 from arithlib.models.looped import LoopedConfig, LoopedTransformer
+from chapters import ch44_loops as loops
 
 CONFIG = LoopedConfig(d_model=8, n_heads=2, d_mlp=16, n_layers=4, n_loops=1, positions="rotary", injection="none")
 

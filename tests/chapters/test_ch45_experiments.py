@@ -8,9 +8,10 @@ import torch
 from short_runs import seeded, trained
 
 from arithlib.experiments.depth import UNASKED
-from arithlib.experiments.words import GROUPS, LETTERS, MORE_LETTERS, WordExperiment
 from arithlib.models.looped import LoopedConfig
 from arithlib.training import ScheduledAdamW
+from chapters.ch45_experiments import GROUPS, WordExperiment
+from presets.words import LETTERS, MORE_LETTERS
 
 TINY = WordExperiment(
     name="words-tiny", about="a test", steps=2, evaluate_every=2, group="Z60", letters=(1, 7), n=5, batch_size=6,

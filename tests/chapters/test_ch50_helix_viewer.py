@@ -9,7 +9,7 @@ from browsing import PHONE, fixtures_of, words
 
 from arithlib.analysis.helix import helix_columns
 from bookkit.build.checks import check_site
-from chapters.helix_viewer import HEIGHT, HelixViewer, describe, project
+from chapters.ch50_helix_viewer import HEIGHT, HelixViewer, describe, project
 
 MODULE = Path(__file__).resolve().parents[2] / "book" / "_static" / "helix-viewer.mjs"
 NUMBERS = torch.arange(100)

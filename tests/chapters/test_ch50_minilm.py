@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from arithlib.models import minilm
-from arithlib.models.minilm import MiniLM, WeightsUnavailable, model_folder
+from chapters import ch50_minilm as minilm
+from chapters.ch50_minilm import MiniLM, WeightsUnavailable, model_folder
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,11 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from arithlib.analysis.clock import (
+from arithlib.analysis.neurons import frequency_variance
+from arithlib.analysis.progress import clock_fit, variance_explained
+from arithlib.models.decoder import Decoder, DecoderConfig
+from arithlib.tasks.prompts import Sums, prompt
+from chapters.ch52_clock import (
     additive,
     clock_share,
     fit,
@@ -21,10 +25,6 @@ from arithlib.analysis.clock import (
     without,
     writers,
 )
-from arithlib.analysis.neurons import frequency_variance
-from arithlib.analysis.progress import clock_fit, variance_explained
-from arithlib.models.decoder import Decoder, DecoderConfig
-from arithlib.tasks.prompts import Sums, prompt
 
 PERIODS = [40.0, 2.7]
 PAIRS = Sums().pairs

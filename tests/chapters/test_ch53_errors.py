@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from scipy.stats import chi2_contingency
 from short_runs import seeded
 
-from arithlib.analysis.errors import (
+from arithlib.analysis.helix import helix_columns
+from chapters.ch53_errors import (
     CircularCode,
     carries,
     chi_square,
@@ -19,7 +20,6 @@ from arithlib.analysis.errors import (
     own_code,
     plant_failed_carries,
 )
-from arithlib.analysis.helix import helix_columns
 
 NUMBERS = torch.arange(100)
 PAIRS = torch.cartesian_prod(NUMBERS, NUMBERS)

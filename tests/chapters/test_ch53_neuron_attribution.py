@@ -5,10 +5,18 @@ import math
 import pytest
 import torch
 
-from arithlib.analysis.lens import agree, folded, neuron_effects, neuron_lens, spectrum, strongest, sum_spectrum
 from arithlib.analysis.patching import Pairs, direct_effect
 from arithlib.models.decoder import MLPS, Decoder, DecoderConfig, normalise
 from arithlib.tasks.prompts import prompt
+from chapters.ch53_neuron_attribution import (
+    agree,
+    folded,
+    neuron_effects,
+    neuron_lens,
+    spectrum,
+    strongest,
+    sum_spectrum,
+)
 
 FREQUENCIES = torch.arange(4, 201) / 400
 

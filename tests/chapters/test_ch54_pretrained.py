@@ -26,7 +26,7 @@ from arithlib.analysis.patching import (  # noqa: E402
     remove,
     total_effect,
 )
-from arithlib.models.pretrained import (  # noqa: E402
+from chapters.ch54_pretrained import (
     PARTS,
     SOURCES,
     ModelUnavailable,
@@ -290,9 +290,7 @@ def test_a_number_of_two_tokens_is_refused(folders):
 
 
 def test_importing_the_library_does_not_import_transformers():
-    code = (
-        "import sys, arithlib.models.pretrained as p; print({'transformers', 'huggingface_hub'} & set(sys.modules))"
-    )
+    code = "import sys, chapters.ch54_pretrained as p; print({'transformers', 'huggingface_hub'} & set(sys.modules))"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "set()"
 

@@ -7,12 +7,13 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from arithlib import checkpoints, experiments, litter, training
+from arithlib import checkpoints, experiments, training
 from arithlib.certify.addition import reachable
 from arithlib.certify.mutants import answers
-from arithlib.experiments.tiny import TinyExperiment
 from arithlib.models.column import ColumnConfig, ColumnTransformer
 from arithlib.training import OutOfTime, ScheduledAdamW, train
+from chapters import ch73_ensemble as litter
+from chapters.ch73_experiments import TinyExperiment
 
 SMALL = ColumnConfig(d_model=3, n_heads=1, d_mlp=4, tied=True)
 WIDE = ColumnConfig(d_model=6, n_heads=1, d_mlp=9, tied=True)

@@ -5,10 +5,10 @@ import random
 import pytest
 import torch
 
-from arithlib.experiments.planar import encode
-from arithlib.grid import contexts
-from arithlib.tasks.situations import every_situation, witness
-from arithlib.tasks.totals import RunningTotals, stress_totals
+from chapters.ch74_contexts import every_situation, witness
+from chapters.ch74_experiments import encode
+from chapters.ch74_grid import contexts
+from chapters.ch74_running_totals import RunningTotals, stress_totals
 
 TASK = RunningTotals(max_digits=5, max_count=5)
 

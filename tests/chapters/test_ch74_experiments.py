@@ -8,12 +8,12 @@ import torch
 import torch.nn.functional as F
 
 from arithlib import checkpoints, experiments
-from arithlib.experiments.planar import PlanarExperiment, beyond, encode
-from arithlib.grid import answer_mask, context_logits, contexts, continued, margins, right_by_line, total
 from arithlib.models.column import GRID, ColumnConfig, ColumnTransformer, table_address
-from arithlib.tasks.totals import LAYOUTS, RunningTotals
 from arithlib.tokenizer import END, CharacterTokenizer
 from arithlib.training import ScheduledAdamW, train
+from chapters.ch74_experiments import PlanarExperiment, beyond, encode
+from chapters.ch74_grid import answer_mask, context_logits, contexts, continued, margins, right_by_line, total
+from chapters.ch74_running_totals import LAYOUTS, RunningTotals
 
 TINY = dict(d_model=8, n_heads=2, d_mlp=16)
 FAMILY = experiments.match("planar-*")

@@ -5,7 +5,7 @@ from itertools import accumulate
 
 import pytest
 
-from arithlib.tasks.totals import KINDS, LAYOUTS, RunningTotals, stress_totals
+from chapters.ch74_running_totals import KINDS, LAYOUTS, RunningTotals, stress_totals
 
 
 def by_hand(numbers, layout):

@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from arithlib import experiments
-from arithlib.experiments.barriers import OFFSET, OFFSETS, BarrierExperiment
 from arithlib.models.looped import LoopedConfig
-from arithlib.tasks.formats import Format, draw_sums
 from arithlib.training import ScheduledAdamW, train
+from chapters.ch76_experiments import OFFSET, OFFSETS, BarrierExperiment
+from chapters.ch76_formats import Format, draw_sums
 
 FAMILY = experiments.match("barriers-*")
 CELLS = [e for e in FAMILY if e.name.split("-")[1] in ("digits", "chunks")]

@@ -5,8 +5,8 @@ from itertools import product
 import pytest
 import torch
 
-from arithlib.tasks.formats import ADDRESSES, Format, draw_carrying, draw_sums
 from arithlib.tasks.operands import carries, numbers_of
+from chapters.ch76_formats import ADDRESSES, Format, draw_carrying, draw_sums
 
 FORMATS = [Format(*settings) for settings in product((1, 2, 3), (False, True), ADDRESSES)]
 

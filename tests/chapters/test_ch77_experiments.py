@@ -7,11 +7,11 @@ import torch
 import torch.nn.functional as F
 
 from arithlib import checkpoints, experiments
-from arithlib.experiments.contrast import ContrastExperiment, answers
 from arithlib.models.column import ROTARY, TABLES, ColumnConfig
 from arithlib.models.positions import Offsets
 from arithlib.tasks.operands import OperandTask
 from arithlib.training import ScheduledAdamW, train
+from chapters.ch77_experiments import ContrastExperiment, answers
 
 TINY = dict(d_model=8, n_heads=2, d_mlp=16, n_rows=12)
 POSITIONS = (*TABLES, *ROTARY)

@@ -5,10 +5,10 @@ import math
 import pytest
 import torch
 
-from arithlib.analysis.ends import Placed, foresee, read, scores_of, shares_right
 from arithlib.evaluation import logit_margin
 from arithlib.models.column import ColumnConfig, ColumnTransformer
 from arithlib.tasks.operands import OperandTask
+from chapters.ch77_length_limit import Placed, foresee, read, scores_of, shares_right
 
 TASK, LAST = OperandTask(), 12
 
@@ -114,7 +114,7 @@ def test_what_is_foreseen_is_what_long_random_sums_show(positions):
 def test_readings_of_several_passes_are_one(monkeypatch):
     model, problems = turning()[0], equal_sums(12, 5)
     whole = read(model, problems)
-    monkeypatch.setattr("arithlib.analysis.ends.WEIGHTS_A_PASS", 2500)
+    monkeypatch.setattr("chapters.ch77_length_limit.WEIGHTS_A_PASS", 2500)
     parts = read(model, problems)
     assert shares_right(whole)[0] == pytest.approx(float((whole.margin > 0).double().mean()))
     for name in ("row", "visible", "margin", "near", "index"):

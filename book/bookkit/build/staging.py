@@ -51,6 +51,7 @@ def stage(root: Path, build: Path) -> Path:
     for name, page in (("scoreboard", pages.scoreboard_markdown), ("environment", pages.environment_markdown)):
         files[f"book/{name}.md"] = page(root, build).encode()
     files["book/rulegraph.svg"] = (build / "rulegraph.svg").read_bytes()
+    files["book/api/layers.svg"] = (build / "layers.svg").read_bytes()
     folder = build / "stage"
     shutil.rmtree(folder, ignore_errors=True)
     for name, content in files.items():

@@ -3,8 +3,7 @@
 `python -m arithlib list` prints it; `python -m arithlib train NAME` runs one. What a run computes is fixed by the
 fields that enter its hash, so that a checkpoint can prove which experiment it came from.
 
-A family is a module of this package, and the names of its experiments begin with the module's. A chapter about any
-family but grokking imports that module, so that the chapter runs again when the family changes, and no other does.
+A family is a module of this package, and the names of its experiments begin with the module's.
 """
 
 import difflib
@@ -17,8 +16,6 @@ from arithlib.experiments.grokking import GrokkingExperiment, ModularObjective
 
 __all__ = ["EXPERIMENTS", "Experiment", "GrokkingExperiment", "ModularObjective", "UnknownExperiment", "get", "match"]
 
-# Imported by a computed name: the digest of a notebook follows written imports only, so a chapter about one family is
-# not run again because another was edited or joined.
 FAMILIES = [module.name for module in pkgutil.iter_modules(__path__) if module.name != "base"]
 EXPERIMENTS: dict[str, Experiment] = {
     experiment.name: experiment

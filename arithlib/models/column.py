@@ -11,7 +11,8 @@ A token with index i asks for column i + 1, the one that comes next in its numbe
 *distance* i + 1 - j from it. Of answer digit i, distance 0 is column i + 1 of both operands, and distance 1 is column
 i of both operands and the digit itself.
 
-A text of running totals is two tables, the question and the answer, with a line after each sign. There a token is addressed by *part* (0 the question, 1 the answer), *line* and index:
+A text of running totals is two tables, the question and the answer, with a line after each sign. There a token is
+addressed by *part* (0 the question, 1 the answer), *line* and index:
 
     tokens      2 1 + 4 3 + 5 = 2 1 = 6 4 = 1 5 = $
     part        0 0 0 0 0 0 0 1 1 1 1 1 1 1 1 1 1 1

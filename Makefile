@@ -1,12 +1,12 @@
-# `make book` and `make test` are all one needs. What they do is described in workflow/Snakefile.
-# Without make: workflow/setup.sh once (on Windows the three lines in README.md), then `python -m arithlib book`.
+# `make book` and `make test` are all one needs. What they do is described in book/workflow/Snakefile.
+# Without make: book/workflow/setup.sh once (on Windows the three lines in README.md), then `python -m bookkit book`.
 SHELL := bash
 .DEFAULT_GOAL := help
 .PHONY: book test serve reproduce baselines clean help setup
 ARGS ?=
 
 book test serve reproduce baselines: setup
-	@.venv/bin/python -m arithlib $@ $(ARGS)
+	@.venv/bin/python -m bookkit $@ $(ARGS)
 
 book:       ## run the notebooks that changed, build the site into book/_build/html, check it
 test:       ## build the book, then run every test against it (ARGS="-k fourier" chooses tests)
@@ -15,7 +15,7 @@ reproduce:  ## retrain everything this machine can, then build the book from tha
 baselines:  ## take the figures as they are now as the baselines of the figure tests
 
 setup:
-	@bash workflow/setup.sh
+	@bash book/workflow/setup.sh
 
 clean:      ## remove what was built; what was installed or trained stays
 	@rm -rf book/_build .snakemake

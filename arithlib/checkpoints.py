@@ -1,13 +1,14 @@
-"""Trained weights on disk: found by experiment, verified before use, made when missing.
+"""Trained weights on disk: found by name, verified before use, made when missing.
 
-A checkpoint is NAME.safetensors (weights under `model/`, kept snapshots under `snapshot/STEP/`, measurements under
-`history/`) beside NAME.json (its provenance). Shipped ones live in checkpoints/, a reader's own in runs/. Of an
-experiment that is one of many (`ships_weights` is False) only the measurements are shipped.
+A checkpoint is NAME.safetensors (weights under `model/`, measurements under `history/`) beside NAME.json, its note:
+how it was made, and all settings, from which the model is built again. So a checkpoint needs no registry to be read;
+where an experiment of its name is registered, the two must agree. Shipped ones live in checkpoints/, a folder a
+family, and three inside the package; a reader's own in runs/. Of an experiment that is one of many (`ships_weights`
+is False) only the measurements are shipped.
 """
 
 import datetime
 import json
-import os
 import platform
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,11 @@ import arithlib
 from arithlib import experiments, parallel
 from arithlib.experiments import Experiment
 from arithlib.files import FileProblem, choose_device, device_name, load_tensors, save_tensors, sha256, write_atomic
+from arithlib.settings import UnknownSettings, from_json
 from arithlib.training import train
+
+HERE = Path(arithlib.__file__).resolve().parent
+WEIGHTS = HERE / "weights"  # the few models that travel inside the package
 
 
 class CheckpointError(RuntimeError):
@@ -31,7 +36,7 @@ class CheckpointError(RuntimeError):
 class Trained:
     """A trained model with what was measured on the way.
 
-    model: None where only the measurements were shipped.
+    model: None where only the measurements were shipped. `add` asks it for a sum, if sums are what it was trained on.
     history: name -> array, one entry an evaluation (see `training.Run`). provenance: the JSON beside the weights.
     """
 
@@ -47,32 +52,51 @@ class Trained:
             raise ValueError(f"{self.experiment.name} was not evaluated at step {step}: {self.history['step']}")
         return self.history[name][where[0]]
 
+    def add(self, a: int, b: int) -> int:
+        """a + b as this model writes it, by greedy decoding, in the form that it was trained on.
+
+        Raises CheckpointError where no weights are here; `experiments.NotAnAdder` for a model that was trained on
+        something else; ValueError for what is no integer of at least 0, operands that cannot be written in that form,
+        or an answer that is no number.
+        """
+        if self.model is None:
+            raise CheckpointError(_only_measured(self.experiment.name))
+        for number in (a, b):
+            if not isinstance(number, int) or isinstance(number, bool) or number < 0:
+                raise ValueError(f"{number!r} is no integer of at least 0")
+        return self.experiment.add(self.model, a, b)
+
 
 def project_root() -> Path:
-    """The folder that holds pyproject.toml: of the package's checkout, or of the working directory."""
-    for start in (Path(arithlib.__file__).resolve().parent, Path.cwd()):
-        for folder in (start, *start.parents):
-            if (folder / "pyproject.toml").exists() and (folder / "arithlib").is_dir():
-                return folder
-    return Path.cwd()
+    """The checkout that this package belongs to, or else the working directory."""
+    return HERE.parent if (HERE.parent / "checkpoints").is_dir() else Path.cwd()
 
 
 def shipped_folder() -> Path:
     return project_root() / "checkpoints"
 
 
+def shipped() -> list[Path]:
+    """The notes of all shipped checkpoints, those that travel inside the package among them, by name."""
+    notes = [*shipped_folder().glob("*/*.json"), *WEIGHTS.glob("*.json")]
+    return sorted((path for path in notes if ".certificate" not in path.name), key=lambda path: path.stem)
+
+
 def local_folder() -> Path:
     return project_root() / "runs"
+
+
+# Folders that are searched before the shipped ones; whoever wants other weights to be preferred puts theirs here.
+SEARCH: list[Path] = []
 
 
 def find(name: str) -> Path | None:
     """The folder that holds a checkpoint of that name, shipped ones first; None if there is none.
 
     A fresh and undamaged one is preferred, so that training again mends a stale or altered one that was shipped.
-    The folder named by the environment variable ARITHLIB_CHECKPOINTS comes before both: `make reproduce` sets it.
     """
-    preferred = os.environ.get("ARITHLIB_CHECKPOINTS")
-    folders = (*([Path(preferred)] if preferred else []), shipped_folder(), local_folder())
+    family = name.partition("-")[0]
+    folders = (*SEARCH, shipped_folder() / family, WEIGHTS, local_folder())
     holding = [folder for folder in folders if (folder / f"{name}.json").exists()]
     return next((folder for folder in holding if _is_usable(name, folder)), holding[0] if holding else None)
 
@@ -85,30 +109,27 @@ def is_here(name: str) -> bool:
 
 def _is_usable(name: str, folder: Path) -> bool:
     try:
-        note = json.loads((folder / f"{name}.json").read_text())
-        return (
-            note["hash"] == experiments.get(name).hash() and sha256(folder / f"{name}.safetensors") == note["sha256"]
-        )
-    except (OSError, ValueError, KeyError):
+        _verified(name, folder)
+    except CheckpointError:
         return False
+    return True
 
 
-def read(name: str, folder: Path | None = None) -> Trained:
-    """Load and verify the checkpoint of an experiment; CheckpointError says what is wrong with it."""
-    experiment = experiments.get(name)
-    folder = folder or find(name)
+def _verified(name: str, folder: Path) -> tuple[Experiment, dict]:
+    """The experiment that a note describes, and the note; CheckpointError for a stale one, or other weights."""
     retrain = f"Train it again with `python -m arithlib train {name} --retrain`."
-    if folder is None:
-        raise CheckpointError(f"no checkpoint of {name} is here. Make it with `python -m arithlib train {name}`.")
     weights, note = folder / f"{name}.safetensors", folder / f"{name}.json"
     try:
         provenance = json.loads(note.read_text())
-    except (OSError, json.JSONDecodeError) as error:
+        labels = {key: provenance[key] for key in ("name", "about", "scale")}
+        described = from_json(provenance["settings"] | labels)
+    except (OSError, json.JSONDecodeError, KeyError, TypeError, UnknownSettings) as error:
         raise CheckpointError(f"{note.name} cannot be read ({error}). {retrain}") from error
-    if provenance.get("hash") != experiment.hash():
+    registered = experiments.EXPERIMENTS.get(name, described)
+    if registered.settings() != described.settings():
         raise CheckpointError(
             f"{name} is stale: it was made by another version of the experiment "
-            f"({provenance.get('hash')}, now {experiment.hash()}). {retrain}"
+            f"({described.hash()}, now {registered.hash()}). {retrain}"
         )
     if not weights.exists():
         raise CheckpointError(f"{weights.name} is missing beside {note.name}. {retrain}")
@@ -116,13 +137,26 @@ def read(name: str, folder: Path | None = None) -> Trained:
         raise CheckpointError(
             f"{weights.name} is truncated or altered: its sha256 is not the recorded one. {retrain}"
         )
+    return registered, provenance
+
+
+def read(name: str, folder: Path | None = None) -> Trained:
+    """Load and verify a checkpoint; CheckpointError says what is wrong with it.
+
+    Raises UnknownExperiment where there is none, and no experiment of that name to make it by.
+    """
+    folder = folder or find(name)
+    if folder is None:
+        experiments.get(name)
+        raise CheckpointError(f"no checkpoint of {name} is here. Make it with `python -m arithlib train {name}`.")
+    experiment, provenance = _verified(name, folder)
     try:
-        tensors, _ = load_tensors(weights)
+        tensors, _ = load_tensors(folder / f"{name}.safetensors")
     except FileProblem as error:
-        raise CheckpointError(f"{error} {retrain}") from error
+        raise CheckpointError(f"{error} Train it again with `python -m arithlib train {name} --retrain`.") from error
     model = None
     if state := _under("model", tensors):
-        model = experiment.build().eval()
+        model = experiment.kept_model(experiment.build()).eval()
         model.load_state_dict(state)
     history = {k: v.numpy() for k, v in _under("history", tensors).items()}
     return Trained(experiment, model, history, provenance)
@@ -162,7 +196,7 @@ def make(
         after_step=experiment.after_step,
         minutes=minutes,
     )
-    model = model.cpu().eval()
+    model = experiment.kept_model(model.cpu()).eval()
     history = run.history | experiment.finish(model, run)
     trained = Trained(experiment, model, history, provenance(experiment, history, run.seconds, device))
     if first:
@@ -199,31 +233,35 @@ def load_or_train(name: str, *, retrain: bool = False, progress: bool | None = N
     return read(name, local_folder())
 
 
-def load(name: str) -> nn.Module:
-    """The trained model of a shipped (or locally trained) experiment, ready for `.add(a, b)`.
+def load(name: str) -> Trained:
+    """A shipped (or locally trained) model with its history: `.model` is the network, `.add(a, b)` asks it for a sum.
 
     Raises CheckpointError where only its measurements are here.
     """
-    model = read(name).model
-    if model is None and (local_folder() / f"{name}.json").exists():
-        model = read(name, local_folder()).model
-    if model is None:
-        raise CheckpointError(
-            f"of {name} only the measurements are shipped. Train it with `python -m arithlib train {name} --retrain`."
-        )
-    return model
+    trained = read(name)
+    if trained.model is None and (local_folder() / f"{name}.json").exists():
+        trained = read(name, local_folder())
+    if trained.model is None:
+        raise CheckpointError(_only_measured(name))
+    return trained
+
+
+def _only_measured(name: str) -> str:
+    return f"of {name} only the measurements are here. Train it with `python -m arithlib train {name} --retrain`."
 
 
 def ship(name: str) -> Path:
-    """Copy a run from runs/ to checkpoints/, without the weights of an experiment that does not ship them.
+    """Copy a run from runs/ to where it ships, without the weights of an experiment that does not ship them.
 
     Returns the file of tensors. Raises CheckpointError for a run that is missing, stale or damaged.
     """
     trained = read(name, local_folder())
     if not trained.experiment.ships_weights:
         trained.model = None
-    write(trained, shipped_folder())
-    return shipped_folder() / f"{name}.safetensors"
+    inside = (WEIGHTS / f"{name}.json").exists()
+    folder = WEIGHTS if inside else shipped_folder() / name.partition("-")[0]
+    write(trained, folder)
+    return folder / f"{name}.safetensors"
 
 
 def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -1,29 +1,15 @@
-"""`python -m arithlib` (or `arithlib`): list · train · ship · add · certify · eval · score, and the book's own."""
+"""`python -m arithlib` (or `arithlib`): list · train · ship · add · certify · eval · bench."""
 
 import argparse
-import json
 import os
 import sys
 import time
 from pathlib import Path
 
-BOOK_COMMANDS = {
-    "book": "run what changed, build the site into book/_build/html and check it",
-    "test": "build the book, then run the whole test suite",
-    "serve": "show the built book in a browser",
-    "reproduce": "retrain everything this machine can, then build",
-    "baselines": "accept the figures as they are now as the new baselines",
-}
-
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command; returns the exit status. Expected problems print one line and return 1."""
-    arguments = sys.argv[1:] if argv is None else argv
-    if arguments and arguments[0] in BOOK_COMMANDS:
-        from arithlib.publishing import commands
-
-        return getattr(commands, arguments[0])(arguments[1:])
-    options = _parser().parse_args(arguments)
+    options = _parser().parse_args(argv)
     if not hasattr(options, "run"):
         _parser().print_help()
         return 0
@@ -73,12 +59,8 @@ def _parser() -> argparse.ArgumentParser:
     proving.add_argument("pattern", help="an experiment, or a quoted shell pattern such as 'adder-windowed-s*'")
     evaluating = command("eval", _eval, "loss and accuracy of a trained model, measured again")
     evaluating.add_argument("name")
-    scoring = command("score", _score, "the scoreboard: every claim and its verdict")
-    scoring.add_argument("--json", action="store_true", help="as a JSON list")
     benchmarking = command("bench", _bench, "run the benchmarks of benchmarks/")
     benchmarking.add_argument("name", nargs="?", default="grokking_step", help="a module in benchmarks/")
-    for name, help in BOOK_COMMANDS.items():
-        commands.add_parser(name, help=help)
     return parser
 
 
@@ -183,21 +165,13 @@ def _certify(options) -> int:
 def _eval(options) -> int:
     import torch
 
-    from arithlib import checkpoints, experiments
+    from arithlib import checkpoints
 
-    model = checkpoints.load(options.name)
-    objective = experiments.get(options.name).objective(model, torch.device("cpu"))
-    for name, value in objective.evaluate(model).items():
+    trained = checkpoints.load(options.name)
+    objective = trained.experiment.objective(trained.model, torch.device("cpu"))
+    for name, value in objective.evaluate(trained.model).items():
         if isinstance(value, float):
             print(f"{name:22} {value:.6g}")
-    return 0
-
-
-def _score(options) -> int:
-    from arithlib import checkpoints, claims
-
-    rows = claims.scoreboard(checkpoints.project_root() / "book" / "_build" / "records")
-    print(json.dumps(rows, indent=2) if options.json else claims.score_table(rows))
     return 0
 
 

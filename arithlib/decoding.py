@@ -3,7 +3,7 @@
 Dimensions: B prompts, T tokens of a prompt.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -63,6 +63,15 @@ def greedy(
         if bool(done.all()):
             break
     return tokens[:, prompts.shape[1] :]
+
+
+@torch.no_grad()
+def complete(model: Callable[[Tensor], Tensor], prompt: Tensor, steps: int) -> Tensor:
+    """(1, T) prompt -> (up to `steps`,) tokens that a model of tokens alone writes, its end token among them."""
+    tokens = prompt
+    while tokens.shape[1] < prompt.shape[1] + steps and (tokens.shape == prompt.shape or int(tokens[0, -1]) != END):
+        tokens = torch.cat([tokens, model(tokens)[:, -1:].argmax(-1)], 1)
+    return tokens[0, prompt.shape[1] :]
 
 
 def policies_of(model: LoopedTransformer, offsets: Offsets | Sequence[Offsets] | None) -> list[Offsets]:

@@ -25,6 +25,12 @@ def accuracy(logits: Tensor, answers: Tensor, weights: Tensor | None = None) -> 
     return float(right.mean() if weights is None else (right * weights).sum() / weights.sum())
 
 
+def logit_margin(logits: Tensor, right: Tensor) -> Tensor:
+    """(..., V) logits and (...) right tokens -> (...) by how much these lead the next best, negative if not."""
+    right = right[..., None]
+    return logits.gather(-1, right)[..., 0] - logits.scatter(-1, right, -torch.inf).amax(-1)
+
+
 @torch.no_grad()
 def answer_grid(model, p: int) -> Tensor:
     """(P, P, P) float64 logits over the residues for every pair (a, b) of a modular-addition model."""

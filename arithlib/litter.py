@@ -16,7 +16,7 @@ from torch.func import functional_call, vmap
 
 from arithlib import checkpoints, experiments
 from arithlib.experiments.tiny import HARDEST_EVERY, TinyExperiment, TinyObjective
-from arithlib.training import Run, train
+from arithlib.training import train
 
 
 class Litter(nn.Module):
@@ -88,11 +88,10 @@ def make(names: list[str]) -> list[checkpoints.Trained]:
     )  # fmt: skip
     trained = []
     for index, (experiment, part) in enumerate(zip(chosen, parts, strict=True)):
-        model = part.answering.model
+        model = experiment.kept_model(part.answering.model).eval()
         history = {name: values if name == "step" else values[:, index] for name, values in run.history.items()}
-        experiment.finish(model, Run(history, {}, run.seconds))
         note = checkpoints.provenance(experiment, history, run.seconds, device, stack=len(chosen))
-        trained.append(checkpoints.Trained(experiment, model.eval(), history, note))
+        trained.append(checkpoints.Trained(experiment, model, history, note))
         checkpoints.write(trained[-1], folder)
     (folder / "litter.state.safetensors").unlink(missing_ok=True)
     return trained

@@ -1,7 +1,7 @@
-"""An addressed transformer at any length: the same answers, in time linear in the digits (chapter 70).
+"""Sums of any length by a transformer with relative column positions, in time linear in the digits.
 
-Its forward compares every token with every earlier one, most of them at weight zero. Here the three numbers lie below
-one another, and each answer token gathers the few keys that can have weight.
+The model's forward compares every token with every earlier one, most of them at weight zero. Here the three numbers
+lie below one another, and each answer token gathers the few keys that can have weight.
 
     number 0    . 3 2 1 .
     number 1    + 6 5 4 .       `.` is absent
@@ -21,14 +21,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from arithlib.models.addressed import AddressedTransformer
+from arithlib.evaluation import logit_margin
+from arithlib.models.column import ANSWER, RELATIVE, ColumnTransformer
 from arithlib.tasks.operands import add as add_digits
 from arithlib.tasks.operands import digits_of, lengths_of
-from arithlib.tokenizer import ALPHABET, END, EQUALS
+from arithlib.tokenizer import ABSENT, ALPHABET, END, EQUALS, PLUS
 
-PLUS, ANSWER = ALPHABET.index("+"), 2
-# As an index it means the last entry: tables below have one more, of score minus infinity.
-ABSENT = -1
+# Every key that an answer token can have, by number.
+KEY_TOKENS = {0: [*range(10)], 1: [*range(10), PLUS], ANSWER: [*range(10), EQUALS]}
+# Number and distance of the keys in a window of one column, and which of them is the answer token itself.
+WINDOW_SLOTS, OWN = ((0, 1), (1, 1), (ANSWER, 1), (0, 0), (1, 0)), 2
+WINDOW_NUMBER, WINDOW_DISTANCE = torch.tensor(WINDOW_SLOTS).unbind(1)
 # Numbers of this many answer tokens at once: enough for full speed, little enough for any machine.
 TOKENS_A_PASS = 32_768
 
@@ -37,7 +40,7 @@ TOKENS_A_PASS = 32_768
 
 
 def columns(a: Tensor, b: Tensor) -> Tensor:
-    """(B, N) digits of two operands -> (B, 3, N + 3) tokens of both and of their sum, ABSENT where there is none."""
+    """(B, N) digits of two operands -> (B, 3, N + 3) tokens of both and of their sum, or ABSENT."""
     B, N = a.shape
     place = torch.arange(N + 2, device=a.device)
 
@@ -50,7 +53,7 @@ def columns(a: Tensor, b: Tensor) -> Tensor:
     return torch.stack([line(a, ABSENT, ABSENT), line(b, PLUS, ABSENT), line(add_digits(a, b), EQUALS, END)], 1)
 
 
-def slots(model: AddressedTransformer, longest: int) -> tuple[Tensor, Tensor]:
+def slots(model: ColumnTransformer, longest: int) -> tuple[Tensor, Tensor]:
     """(S,) numbers and (S,) distances of all keys that can have weight when numbers have at most `longest` digits."""
     window, reach = model.config.window, min(reach_of(model), longest)
     operand, answer = range(-reach, window + reach + 1), range(1, window + reach + 1)
@@ -59,17 +62,18 @@ def slots(model: AddressedTransformer, longest: int) -> tuple[Tensor, Tensor]:
 
 
 @torch.no_grad()
-def reach_of(model: AddressedTransformer) -> float:
+def reach_of(model: ColumnTransformer) -> float:
     """Steps beyond the window after which a key has weight exactly zero in float32.
 
     A key loses slope times steps, and exp(-104) is rounded to zero. The token itself is always seen, so the best
-    score is at least its own; content scores lie within +-c.
+    score is at least its own; content scores lie within +-c. Raises ValueError for other positions than RELATIVE.
     """
-    if model.config.far == "masked":
-        return 0
-    if model.config.far in ("flat", "scaled"):
-        return math.inf
-    c = _score_table(model).abs().amax((0, 1, 2))
+    positions = model.config.positions
+    if positions not in RELATIVE:
+        raise ValueError(f"positions = {positions!r}: sums are streamed where they are one of {', '.join(RELATIVE)}")
+    if positions != "alibi":
+        return 0 if positions == "window" else math.inf
+    c = model.score_table().abs().amax((0, 1, 2))
     own = model.near[:, ANSWER, 1]
     return math.ceil(float(((104 + 2 * c - own) / model.log_slope.exp()).max()))
 
@@ -90,38 +94,24 @@ def contexts(lines: Tensor, number: Tensor, distance: Tensor, start: int, stop: 
 # ---- the model on contexts ---------------------------------------------------------------------------------------
 
 
-def context_logits(
-    model: AddressedTransformer, query: Tensor, keys: Tensor, number: Tensor, distance: Tensor
-) -> Tensor:
+def context_logits(model: ColumnTransformer, query: Tensor, keys: Tensor, number: Tensor, distance: Tensor) -> Tensor:
     """(N,) answer tokens and (N, S) keys, in these numbers at these distances -> (N, V), as the model's forward."""
     return model.unembedding(model.add_neurons(context_mid(model, query, keys, number, distance)))
 
 
-def context_mid(model: AddressedTransformer, query: Tensor, keys: Tensor, number: Tensor, distance: Tensor) -> Tensor:
+def context_mid(model: ColumnTransformer, query: Tensor, keys: Tensor, number: Tensor, distance: Tensor) -> Tensor:
     """As `context_logits`, but the residual stream (N, D) between attention and MLP."""
     tokens, absent = keys.clamp(min=0), (keys == ABSENT)[..., None]
-    scores = _score_table(model)[query[:, None], number, tokens] + model.bias_at(number, distance)
+    scores = model.score_table()[query[:, None], number, tokens] + model.bias_at(number, distance)
     scores = scores * model.sharpness((keys != ABSENT).sum(1))[:, None, None]
     pattern = scores.masked_fill(absent, -torch.inf).softmax(1)
-    x, _, _, v = _token_tables(model)
+    x, _, _, v = model.token_tables()
     z = torch.einsum("nsh,nshk->nhk", pattern, v[number, tokens])
     return x[ANSWER, query] + model.out(z.flatten(1))
 
 
-def _token_tables(model) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Residual stream, queries, keys and values of every token in every number: (4, V, D) and three (4, V, H, K)."""
-    x = model.embedding.weight + model.numbers.weight[:, None]
-    return x, *model.qkv(x).unflatten(-1, (3, model.config.n_heads, -1)).unbind(2)
-
-
-def _score_table(model) -> Tensor:
-    """(V, 4, V, H) scores that content gives, for an answer token and a key of a number, a token; for each head."""
-    _, q, k, _ = _token_tables(model)
-    return torch.einsum("qhk,nshk->qnsh", q[ANSWER], k) / q.shape[-1] ** 0.5
-
-
 @torch.no_grad()
-def margins(model: AddressedTransformer, a: Tensor, b: Tensor) -> Tensor:
+def margins(model: ColumnTransformer, a: Tensor, b: Tensor) -> Tensor:
     """(B, N) digits -> (B,) by how much the right token of a + b beats the next best, at the closest of its places.
 
     The right answer is given token by token; where the margin is positive, greedy decoding writes exactly it.
@@ -134,10 +124,8 @@ def margins(model: AddressedTransformer, a: Tensor, b: Tensor) -> Tensor:
         stop = min(start + span, lines.shape[2] - 1)
         query, keys, following = contexts(lines, number, distance, start, stop)
         logits = context_logits(model, query, keys, number, distance)
-        right = logits.gather(1, following[:, None])[:, 0]
-        others = logits.scatter(1, following[:, None], -torch.inf).amax(1)
         rows = (lines[:, ANSWER, start + 1 : stop + 1] != ABSENT).nonzero()[:, 0]
-        smallest.scatter_reduce_(0, rows, right - others, "amin")
+        smallest.scatter_reduce_(0, rows, logit_margin(logits, following), "amin")
     return smallest
 
 
@@ -148,18 +136,19 @@ class Stream:
     """One answer token at a time, from tables of every token's keys and values; greedy decoding of one sum.
 
     The tables fold the score of every (query, slot, key) and the value of every key through `out`: a step costs the
-    same at every length, and remembers S tokens.
+    same at every length, and remembers S tokens. As an index, ABSENT is the last entry of a table; its score is minus
+    infinity.
     """
 
     @torch.no_grad()
-    def __init__(self, model: AddressedTransformer, longest: int):
+    def __init__(self, model: ColumnTransformer, longest: int):
         number, distance = slots(model, longest)
-        x, _, _, v = _token_tables(model)
-        scores = _score_table(model)[:, number] + model.bias_at(number, distance)[:, None]
+        x, _, _, v = model.token_tables()
+        scores = model.score_table()[:, number] + model.bias_at(number, distance)[:, None]
         heads = model.out.weight.unflatten(1, (model.config.n_heads, -1))
         values = torch.einsum("nvhk,dhk->nvhd", v, heads)[number]
         self.number, self.distance = number.numpy(), distance.numpy()
-        self.slot, self.scaled = np.arange(len(number)), model.config.far == "scaled"
+        self.slot, self.scaled = np.arange(len(number)), model.config.positions == "log-scaled"
         self.x = x[ANSWER].numpy()
         self.scores = F.pad(scores, (0, 0, 0, 1), value=-torch.inf).numpy()  # (V, S, V + 1, H)
         self.values = F.pad(values, (0, 0, 0, 0, 0, 1)).numpy()  # (S, V + 1, H, D)
@@ -198,8 +187,12 @@ class Stream:
             lines[2, pad + index + 1] = token
 
 
-def add(model: AddressedTransformer, a: int, b: int) -> int:
-    """a + b as the model writes it. Raises ValueError for what is no integer of at least 0, or a strange answer."""
+def add(model: ColumnTransformer, a: int, b: int) -> int:
+    """a + b as the model writes it, integers of any size.
+
+    Raises ValueError for what is no integer of at least 0, for an answer that is no number, and for a model whose
+    positions are not RELATIVE.
+    """
     for operand in (a, b):
         if not isinstance(operand, int) or isinstance(operand, bool):
             raise ValueError(f"{operand!r} is no integer: the model adds integers of 0 or more")

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 ALPHABET = "0123456789-+*=$"
-EQUALS, END = ALPHABET.index("="), ALPHABET.index("$")
+PLUS, EQUALS, END = (ALPHABET.index(sign) for sign in "+=$")
+ABSENT = -1  # in place of a token where there is none
 
 
 class CharacterTokenizer:

@@ -6,7 +6,6 @@ last saved state to the bit-identical result on the same machine.
 """
 
 import math
-import os
 import sys
 import time
 from collections.abc import Callable, Iterable
@@ -21,8 +20,10 @@ from tqdm.auto import tqdm
 
 from arithlib import parallel
 from arithlib.files import load_tensors, save_tensors
+from arithlib.settings import of_kind
 
 
+@of_kind("adamw")
 @dataclass(frozen=True)
 class AdamW:
     """Decoupled weight decay on every parameter (Loshchilov and Hutter 2019), with a linear warm-up.
@@ -44,6 +45,7 @@ class AdamW:
         return self.lr * min((step + 1) / self.warmup_steps, 1.0)
 
 
+@of_kind("scheduled-adamw")
 @dataclass(frozen=True)
 class ScheduledAdamW(AdamW):
     """AdamW whose learning rate falls to zero over `steps` steps, with clipped gradients.
@@ -143,7 +145,7 @@ def train(
         initial=first,
         desc=label,
         unit="step",
-        disable=not (_is_watched() if progress is None else progress),
+        **_bar(progress),
     )
     try:
         for step in range(first, steps + 1):
@@ -187,10 +189,12 @@ def train(
     return Run({name: np.array(values) for name, values in history.items()}, snapshots, seconds)
 
 
-def _is_watched() -> bool:
+def _bar(shown: bool | None) -> dict:
+    """Whether tqdm shows its bar. Where nobody says, it does where somebody watches, unless TQDM_DISABLE is set."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    by_hand = hasattr(shell, "kernel") and "ARITHLIB_RECORDS" not in os.environ
-    return sys.stderr.isatty() or by_hand
+    if shown is None and (sys.stderr.isatty() or hasattr(shell, "kernel")):
+        return {}
+    return {"disable": not shown}
 
 
 def _summary(measured: dict) -> str:

@@ -112,7 +112,7 @@ def grid(model, task):
 def main():
     torch.set_num_threads(1)
     experiment = experiments.get(NAME)
-    model = checkpoints.load(NAME)
+    model = checkpoints.load(NAME).model
     training(experiment)
     evaluation(model, experiment.task)
     grid(model, experiment.task)

@@ -16,7 +16,7 @@ NAMES = [f"abacus-cpu-s{seed}" for seed in range(3)]
 
 def main():
     for name in NAMES:
-        experiment, model = experiments.get(name), checkpoints.load(name)
+        experiment, model = experiments.get(name), checkpoints.load(name).model
         N, task = experiment.task.max_digits, experiment.task
         grids = {
             f"{N} x {N}, one offset": (range(1, N + 1), None),

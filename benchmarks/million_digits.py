@@ -17,7 +17,7 @@ HARDEST = KINDS.index("chain through unequal digits")
 
 def main(name: str = "adder-wide-s0", lengths: tuple[int, ...] = (1000, 10_000, 100_000, 1_000_000)) -> None:
     torch.set_num_threads(1)
-    model, seconds = load(name), []
+    model, seconds = load(name).model, []
     for n in lengths:
         a, b, _ = (x[HARDEST : HARDEST + 1] for x in stress_sums(n, len(KINDS), torch.Generator().manual_seed(n)))
         started = time.process_time()

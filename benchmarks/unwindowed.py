@@ -26,7 +26,7 @@ def main():
     lengths = [lengths_of(x).tolist() for x in (a, b, answers)]
     for seed in range(3):
         name, start, wrong = f"adder-unwindowed-s{seed}", time.process_time(), []
-        model = checkpoints.load(name)
+        model = checkpoints.load(name).model
         stream = Stream(model, DIGITS)
         for row, (x, y, z) in enumerate(zip(*lengths, strict=True)):
             written = list(stream.decode(a[row, :x].numpy(), b[row, :y].numpy()))

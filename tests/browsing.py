@@ -31,7 +31,7 @@ def serving(folder: Path):
 def in_the_book(shown: object) -> str:
     """What a page of the book has of the last line of a cell."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("ARITHLIB_RECORDS", "anywhere")
+        patch.setenv("BOOKKIT_RECORDS", "anywhere")
         return shown._repr_html_()
 
 

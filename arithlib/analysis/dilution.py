@@ -1,4 +1,4 @@
-"""How attention thins out over long sums: all keys of an addressed transformer, in linear time (chapter 71).
+"""How attention thins out over long sums: all keys of a column transformer, in linear time (chapter 71).
 
 Without a window each answer token attends to the whole text. But far keys differ in few ways: their number, their
 token, and by how far they have faded. So the keys behind a token, of each *sort* (number and token), sum up to ::
@@ -17,17 +17,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from arithlib.models.addressed import AddressedTransformer
-from arithlib.streaming import ABSENT, ANSWER, PLUS, columns
-from arithlib.tokenizer import EQUALS
+from arithlib.evaluation import logit_margin
+from arithlib.models.column import ANSWER, ColumnTransformer
+from arithlib.streaming import KEY_TOKENS, WINDOW_DISTANCE, WINDOW_NUMBER, columns
+from arithlib.tokenizer import ABSENT
 
-DIGITS = range(10)
-SORTS = [*((0, d) for d in DIGITS), *((1, d) for d in (*DIGITS, PLUS)), *((2, d) for d in (*DIGITS, EQUALS))]
-NUMBER, TOKEN = torch.tensor(SORTS).unbind(1)
-WINDOW_NUMBER, DISTANCE = torch.tensor([(0, 1), (1, 1), (2, 1), (0, 0), (1, 0)]).unbind(1)
+NUMBER, TOKEN = torch.tensor([(number, token) for number, tokens in KEY_TOKENS.items() for token in tokens]).unbind(1)
 # The masses of so many columns fit into any memory, and the scores of so many tokens into a cache.
 COLUMNS_A_PASS, TOKENS_A_PASS = 100_000, 1000
 
@@ -71,36 +68,32 @@ class Tables:
     """All that one layer of attention can read, in float64. Scores are those of an answer token.
 
     content: (V, U, H) scores of far keys by sort; near: (V, 3, V, 2, H) those of near ones by number, token and
-    distance, with their bias. values: (3, V, H, K). slope: (H,), 0 for "flat" and infinite for "masked".
+    distance, with their bias. values: (4, V, H, K). slope: (H,), 0 for bounded scores and infinite for a window.
     """
 
     @torch.no_grad()
-    def __init__(self, model: AddressedTransformer):
+    def __init__(self, model: ColumnTransformer):
         if model.config.window != 1:
             raise ValueError(f"window = {model.config.window}: this analysis is about a window of one column")
-        model, H = copy.deepcopy(model).double(), model.config.n_heads
-        self.weights = model.state_dict()
-        self.x = self.weights["embedding.weight"] + self.weights["numbers.weight"][:3, None]
-        q, k, self.values = self.linear(self.x, "qkv").unflatten(-1, (3, H, -1)).unbind(2)
-        scores = torch.einsum("qhk,nvhk->qnvh", q[ANSWER], k) / q.shape[-1] ** 0.5
+        self.model = model = copy.deepcopy(model).double()
+        self.x, _, _, self.values = model.token_tables()
+        scores = model.score_table()[:, : ANSWER + 1]
         self.content = scores[:, NUMBER, TOKEN]
-        self.near = scores[:, :, :, None] + self.weights["near"][:, :3].permute(1, 2, 0)[:, None]
-        self.sharpness, flat = model.sharpness, torch.zeros(H, dtype=torch.double)
-        slopes = {"flat": flat, "scaled": flat, "masked": flat + torch.inf}
-        self.slope = slopes[model.config.far] if model.config.far in slopes else self.weights["log_slope"].exp()
+        self.near = scores[:, :, :, None] + model.near[:, : ANSWER + 1].permute(1, 2, 0)[:, None]
+        if model.config.positions == "alibi":
+            self.slope = model.log_slope.exp()
+        else:
+            slope = torch.inf if model.config.positions == "window" else 0.0
+            self.slope = torch.full((model.config.n_heads,), slope, dtype=torch.double)
 
     def score_range(self) -> Tensor:
         """(H,) the largest minus the smallest score that any key can have, before it fades and is scaled."""
         used = torch.cat([self.near.flatten(0, 3), self.content.flatten(0, 1)])
         return used.amax(0) - used.amin(0)
 
-    def linear(self, x: Tensor, name: str) -> Tensor:
-        return F.linear(x, self.weights[f"{name}.weight"], self.weights[f"{name}.bias"])
-
     def logits(self, query: Tensor, z: Tensor) -> Tensor:
         """(N,) answer tokens and (N, H, K) what their heads read -> (N, V)."""
-        mid = self.x[ANSWER, query] + F.linear(z.flatten(1), self.weights["out.weight"])
-        return self.linear(mid + self.linear(self.linear(mid, "mlp_in").relu(), "mlp_out"), "unembedding")
+        return self.model.unembedding(self.model.add_neurons(self.x[ANSWER, query] + self.model.out(z.flatten(1))))
 
 
 def presence(lines: Tensor) -> Tensor:
@@ -110,7 +103,7 @@ def presence(lines: Tensor) -> Tensor:
 
 def expected_presence(digits: int) -> Tensor:
     """(L, 1, U) how often each sort stands in a column of a sum of two random numbers, all digits alike."""
-    present = torch.zeros(digits + 3, 1, len(SORTS), dtype=torch.double)
+    present = torch.zeros(digits + 3, 1, len(TOKEN), dtype=torch.double)
     is_digit = TOKEN < 10
     present[1 : digits + 1, :, is_digit] = 0.1
     present[0, :, ~is_digit] = 1.0
@@ -136,7 +129,7 @@ def masses(present: Tensor, slope: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def read(model: AddressedTransformer, a: Tensor, b: Tensor, fix: Fix | None = None) -> Reading:
+def read(model: ColumnTransformer, a: Tensor, b: Tensor, fix: Fix | None = None) -> Reading:
     """Give the right answers of a + b, (B, N) digits each, and see what the model would write after every token."""
     tables, fix = Tables(model), fix or Fix()
     slope = tables.slope if fix.slope is None else torch.full_like(tables.slope, fix.slope)
@@ -154,7 +147,7 @@ def read(model: AddressedTransformer, a: Tensor, b: Tensor, fix: Fix | None = No
 
 
 @torch.no_grad()
-def predict(model: AddressedTransformer, a: Tensor, b: Tensor, digits: int, fix: Fix | None = None) -> Reading:
+def predict(model: ColumnTransformer, a: Tensor, b: Tensor, digits: int, fix: Fix | None = None) -> Reading:
     """What `read` should find in random sums of `digits` digits, from what is near in short ones alone.
 
     a, b: (B, N) digits of short numbers, all of N digits. Their inner columns are thought to stand evenly spread
@@ -176,9 +169,9 @@ def predict(model: AddressedTransformer, a: Tensor, b: Tensor, digits: int, fix:
 def _attend(tables, lines, row, place, mass, visible, fix):
     """Margins (N,) and shares of the window (N, H) of answer tokens at these places of these rows."""
     query, right = lines[row, ANSWER, place], lines[row, ANSWER, place + 1]
-    scale, lift = (of(visible.double())[:, None, None] for of in (fix.scale or tables.sharpness, fix.lift))
-    keys = lines[row[:, None], WINDOW_NUMBER, place[:, None] + 1 - DISTANCE]
-    near = scale * tables.near[query[:, None], WINDOW_NUMBER, keys, DISTANCE] + lift
+    scale, lift = (of(visible.double())[:, None, None] for of in (fix.scale or tables.model.sharpness, fix.lift))
+    keys = lines[row[:, None], WINDOW_NUMBER, place[:, None] + 1 - WINDOW_DISTANCE]
+    near = scale * tables.near[query[:, None], WINDOW_NUMBER, keys, WINDOW_DISTANCE] + lift
     near = near.masked_fill((keys == ABSENT)[..., None], -torch.inf)
     far = scale * tables.content[query] + mass.log()
     largest = torch.maximum(near.amax(1), far.amax(1))[:, None]
@@ -187,8 +180,7 @@ def _attend(tables, lines, row, place, mass, visible, fix):
     z = torch.einsum("nsh,nshk->nhk", near, tables.values[WINDOW_NUMBER, keys])
     z += torch.einsum("nuh,uhk->nhk", far, tables.values[NUMBER, TOKEN])
     logits = tables.logits(query, z / (Z + W)[..., None])
-    own = logits.gather(1, right[:, None])[:, 0]
-    return own - logits.scatter_(1, right[:, None], -torch.inf).amax(1), Z / (Z + W)
+    return logit_margin(logits, right), Z / (Z + W)
 
 
 def crossing(lengths: list[int], values: Tensor, level: float) -> float:

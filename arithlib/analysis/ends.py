@@ -14,12 +14,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from arithlib.analysis.dilution import DISTANCE, NUMBER, TOKEN, WINDOW_NUMBER, Reading, expected_presence
-from arithlib.models.addressed import number_of
-from arithlib.models.contrast import ContrastTransformer
+from arithlib.analysis.dilution import NUMBER, TOKEN, Reading, expected_presence
+from arithlib.evaluation import logit_margin
+from arithlib.models.column import ANSWER, ColumnTransformer, column_distance, number_of
 from arithlib.models.positions import number_index
-from arithlib.streaming import ABSENT, ANSWER, columns
+from arithlib.streaming import WINDOW_DISTANCE, WINDOW_NUMBER, columns
 from arithlib.tasks.operands import Problems
+from arithlib.tokenizer import ABSENT
 
 # Patterns of so many entries, and scores of so many far keys, fit into any memory.
 WEIGHTS_A_PASS = 10_000_000
@@ -33,7 +34,7 @@ class Placed(Reading):
 
 
 @torch.no_grad()
-def read(model: ContrastTransformer, problems: Problems, offset: int = 0, reach: int | None = None) -> Placed:
+def read(model: ColumnTransformer, problems: Problems, offset: int = 0, reach: int | None = None) -> Placed:
     """Give the right answers and see what the model would write after every token, in float64.
 
     offset, reach: as in the model's forward.
@@ -45,18 +46,18 @@ def read(model: ContrastTransformer, problems: Problems, offset: int = 0, reach:
         part = problems[first : first + at_once]
         tokens, following, asks = part.tokens[:, :-1], part.tokens[:, 1:], part.answer_mask[:, 1:]
         logits, activations = model(tokens, torch.tensor([[offset]]), reach, return_activations=True)
-        index, number = number_index(tokens), number_of(tokens)
-        distance = index[:, :, None] + 1 - index[:, None]
-        inside = ((distance == 0) | (distance == 1)) & (number <= ANSWER)[:, None]
+        index, distance = number_index(tokens), column_distance(tokens)
+        inside = ((distance == 0) | (distance == 1)) & (number_of(tokens) <= ANSWER)[:, None]
         near = (activations["pattern"] * inside[:, None]).sum(-1).movedim(1, -1)
         row, place = asks.nonzero().unbind(1)
-        parts.append((row + first, place + 1, lead(logits[asks], following[asks]), near[asks], index[asks]))
+        margin = logit_margin(logits[asks], following[asks])
+        parts.append((row + first, place + 1, margin, near[asks], index[asks]))
     return Placed(*map(torch.cat, zip(*parts, strict=True)))
 
 
 @torch.no_grad()
 def foresee(
-    model: ContrastTransformer, a: Tensor, b: Tensor, digits: int, offset: int = 0, reach: int | None = None
+    model: ColumnTransformer, a: Tensor, b: Tensor, digits: int, offset: int = 0, reach: int | None = None
 ) -> Placed:
     """What `read` should find in random sums of `digits` digits, from what is near in short ones alone.
 
@@ -74,7 +75,7 @@ def foresee(
     index = torch.where(place < 2, place, place + digits - N)
     index[between] = torch.linspace(2, digits - 3, int(between.sum())).round().long()
     query, right = lines[row, ANSWER, place], lines[row, ANSWER, place + 1]
-    near = lines[row[:, None], WINDOW_NUMBER, place[:, None] + 1 - DISTANCE]
+    near = lines[row[:, None], WINDOW_NUMBER, place[:, None] + 1 - WINDOW_DISTANCE]
     column = torch.arange(digits + 3)
     far = model.project(TOKEN, NUMBER, model.address_at(TOKEN, column[:, None], offset))[2:]
     present = expected_presence(digits)[:, 0].log()
@@ -92,7 +93,7 @@ def _attend(model, query, right, near, index, far, present, offset, reach):
     far: keys and values (L, U, H, K) of every sort in every column. present: (L, U) log of how many there are.
     """
     x, q, _, _ = model.project(query, torch.tensor(ANSWER), model.address_at(query, index, offset))
-    place = index[:, None] + 1 - DISTANCE
+    place = index[:, None] + 1 - WINDOW_DISTANCE
     tokens = near.clamp(min=0)
     near_keys = model.project(tokens, WINDOW_NUMBER, model.address_at(tokens, place, offset))[2:]
     ahead = (torch.arange(len(present)) - index[:, None])[..., None]
@@ -109,7 +110,8 @@ def _attend(model, query, right, near, index, far, present, offset, reach):
     pattern = scores.softmax(1)
     z = torch.einsum("nsh,nshk->nhk", pattern[:, :S], near_keys[1])
     z += torch.einsum("nuh,uhk->nhk", pattern[:, S:], far[1].expand_as(far[0]).flatten(0, 1))
-    return lead(model.read_out(x, z), right), pattern[:, :S].sum(1)
+    logits = model.unembedding(model.add_neurons(x + model.out(z.flatten(1))))
+    return logit_margin(logits, right), pattern[:, :S].sum(1)
 
 
 def shares_right(tokens: Placed) -> tuple[float, float]:
@@ -125,14 +127,8 @@ def shares_right(tokens: Placed) -> tuple[float, float]:
     return float(1 - wrong.sum() / often.sum()), float((1 - wrong).prod())
 
 
-def lead(logits: Tensor, right: Tensor) -> Tensor:
-    """(N, V) logits and (N,) right tokens -> (N,) by how much these lead, negative where they do not."""
-    own = logits.gather(1, right[:, None])[:, 0]
-    return own - logits.scatter(1, right[:, None], -torch.inf).amax(1)
-
-
 @torch.no_grad()
-def scores_of(model: ContrastTransformer, asking: Tensor, column: Tensor, offset: int = 0) -> Tensor:
+def scores_of(model: ColumnTransformer, asking: Tensor, column: Tensor, offset: int = 0) -> Tensor:
     """Scores of digits, (..., 3, 10, 10, H): by number and digit of the key, and digit of the answer token.
 
     asking, column: indices of answer tokens and of keys, shapes (...) that broadcast.

@@ -22,13 +22,9 @@ from typing import NamedTuple
 import numpy as np
 
 from arithlib.certify.balls import Ball, einsum, margin, relu, softmax
-from arithlib.models.addressed import AddressedTransformer
-from arithlib.tokenizer import ALPHABET, END, EQUALS
-
-PLUS = ALPHABET.index("+")
-NOTHING = -1  # in a slot whose token does not exist: the number has ended
-SLOTS = ((0, 1), (1, 1), (2, 1), (0, 0), (1, 0))  # number and distance
-OWN, ANSWER = 2, 2  # the slot of the query itself, and its number
+from arithlib.models.column import ANSWER, ColumnTransformer
+from arithlib.streaming import OWN, WINDOW_SLOTS
+from arithlib.tokenizer import ABSENT, ALPHABET, END, EQUALS, PLUS
 
 
 class ProofError(ValueError):
@@ -53,17 +49,18 @@ class Column(NamedTuple):
 
 def following(digit: int, place: int) -> list[int]:
     """What can stand in a number after `digit`. None ends before its first digit, nor on a zero, but for 0 itself."""
-    if digit == NOTHING and place > 0:
-        return [NOTHING]
+    if digit == ABSENT and place > 0:
+        return [ABSENT]
     may_end = place > 0 and (digit != 0 or place == 1)
-    return [*range(10), *([NOTHING] if may_end else [])]
+    return [*range(10), *([ABSENT] if may_end else [])]
 
 
 @dataclass(frozen=True)
 class Reachable:
     """Every context that a correct prefix of some sum can show, and how it comes about.
 
-    contexts: (C, S) tokens or NOTHING, in lexical order. right: (C,) the token that has to come next.
+    contexts: (C, S) tokens, ABSENT where the number has ended, in lexical order. right: (C,) the token that has to
+        come next.
     """
 
     contexts: np.ndarray
@@ -81,7 +78,7 @@ class Reachable:
         numbers = []
         for number in zip(*digits, strict=True):
             goes_on = number[0] == 0 and len(number) > 1  # no number of several digits begins with a zero
-            numbers.append(int("1" * goes_on + "".join(str(digit) for digit in number if digit != NOTHING)))
+            numbers.append(int("1" * goes_on + "".join(str(digit) for digit in number if digit != ABSENT)))
         return numbers[0], numbers[1]
 
 
@@ -92,14 +89,14 @@ def reachable() -> Reachable:
     There are finitely many columns in this sense, while there is no end of sums.
     Raises ProofError if one context asks for two different tokens: then no model with this window can add.
     """
-    signs = Column(NOTHING, PLUS, EQUALS, carry=0, place=0)
+    signs = Column(ABSENT, PLUS, EQUALS, carry=0, place=0)
     before, waiting, columns, continuation = {signs: signs}, deque([signs]), {}, {}
     while waiting:
         column = waiting.popleft()
-        last = (NOTHING, NOTHING) if column == signs else (column.a, column.b)
+        last = (ABSENT, ABSENT) if column == signs else (column.a, column.b)
         for a, b in product(*(following(digit, column.place) for digit in last)):
             total = max(a, 0) + max(b, 0) + column.carry
-            token = END if a == b == NOTHING and total == 0 else total % 10
+            token = END if a == b == ABSENT and total == 0 else total % 10
             context = (column.a, column.b, column.written, a, b)
             columns.setdefault(context, column)
             if continuation.setdefault(context, token) != token:
@@ -113,44 +110,53 @@ def reachable() -> Reachable:
 
 
 def text(context) -> str:
-    """Five characters for five slots, '.' for nothing.
+    """Five characters for five slots, '.' where the number has ended.
 
-    >>> text((7, 8, 5, 3, NOTHING))
+    >>> text((7, 8, 5, 3, ABSENT))
     '7853.'
     """
-    return "".join("." if token == NOTHING else ALPHABET[token] for token in context)
+    return "".join("." if token == ABSENT else ALPHABET[token] for token in context)
 
 
 # ---- what the model does there -----------------------------------------------------------------------------------
 
 
-def logits(model: AddressedTransformer, contexts: np.ndarray) -> Ball:
+def token_tables(model: ColumnTransformer) -> tuple[dict[str, Ball], Ball, Ball, Ball, Ball]:
+    """`ColumnTransformer.token_tables` of the first three numbers, with every rounding of a float32 program enclosed.
+
+    Returns all weights, the residual stream (3, V, D), and queries, keys and values (3, V, H, K).
+    """
+    weights = {name: Ball.exact(value.detach().cpu().double().numpy()) for name, value in model.state_dict().items()}
+    x = weights["embedding.weight"][None] + weights["numbers.weight"][: ANSWER + 1, None]
+    qkv = einsum("nvi,oi->nvo", x, weights["qkv.weight"], weights["qkv.bias"])
+    qkv = qkv.map(lambda part: part.reshape(*part.shape[:2], 3, model.config.n_heads, -1))
+    return weights, x, *(qkv[:, :, i] for i in range(3))
+
+
+def logits(model: ColumnTransformer, contexts: np.ndarray) -> Ball:
     """(C, S) contexts -> (C, V) logits at the query, with every rounding of a float32 program enclosed.
 
     Raises ValueError for a model whose tokens see more than these slots.
     """
-    if model.config.far != "masked" or model.config.window != 1:
+    if model.config.positions != "window" or model.config.window != 1:
         raise ValueError("contexts have five slots only where window = 1 and everything else is masked")
-    weights = {name: Ball.exact(value.detach().cpu().double().numpy()) for name, value in model.state_dict().items()}
+    weights, x, q, k, v = token_tables(model)
 
     def linear(x: Ball, name: str, *added: Ball) -> Ball:
         return einsum("ci,oi->co", x, weights[f"{name}.weight"], weights[f"{name}.bias"], *added)
 
     H, K = model.config.n_heads, model.config.d_model // model.config.n_heads
-    number, distance = np.array(SLOTS).T
-    x = weights["embedding.weight"][None] + weights["numbers.weight"][:3, None]  # every token in every number
-    qkv = linear(x.map(lambda part: part.reshape(-1, H * K)), "qkv").map(lambda part: part.reshape(3, -1, 3, H, K))
-    q, k, v = qkv[:, :, 0], qkv[:, :, 1], qkv[:, :, 2]
+    number, distance = np.array(WINDOW_SLOTS).T
     own = contexts[:, OWN]
     # A program may divide by sqrt(K) before the product, after it, or half each: four more roundings at most.
     asked = q[ANSWER, own].map(lambda part: part / K**0.5)
     near = weights["near"].map(lambda part: part[:, number, distance].T)
     scores = einsum("chk,cshk->csh", asked, k[number, contexts], near, roundings=4)
-    nothing = (contexts == NOTHING)[..., None]
-    scores = Ball(np.where(nothing, -np.inf, scores.mid), np.where(nothing, 0, scores.rad))
+    absent = (contexts == ABSENT)[..., None]
+    scores = Ball(np.where(absent, -np.inf, scores.mid), np.where(absent, 0, scores.rad))
     pattern = softmax(scores.map(lambda part: part.swapaxes(1, 2)))
     # It may also carry the values through `out` before they are mixed: K and 5 H roundings more on the way.
-    z = einsum("chs,cshk->chk", pattern, v[number, contexts], roundings=K + len(SLOTS) * H)
+    z = einsum("chs,cshk->chk", pattern, v[number, contexts], roundings=K + len(WINDOW_SLOTS) * H)
     z = z.map(lambda part: part.reshape(len(contexts), H * K))
     mid = einsum("ci,oi->co", z, weights["out.weight"], x[ANSWER, own])
     return linear(linear(relu(linear(mid, "mlp_in")), "mlp_out", mid), "unembedding")
@@ -173,7 +179,7 @@ class Examination:
         return np.argsort(self.assured)[: int((self.assured <= 0).sum())]
 
 
-def examine(model: AddressedTransformer) -> Examination:
+def examine(model: ColumnTransformer) -> Examination:
     """Run a windowed model on all reachable contexts. Raises ValueError as `logits` does."""
     met = reachable()
     return Examination(*margin(logits(model, met.contexts), met.right))

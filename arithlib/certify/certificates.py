@@ -25,13 +25,13 @@ ARITHMETIC = (
     "Sums, differences, products and quotients are those of float32 (IEEE 754, rounded to nearest), in any order, "
 )
 HYPOTHESES = [
-    "The model is what arithlib.models.addressed describes, with these weights, window 1, the rest masked.",
+    "The model is what arithlib.models.column describes, with these weights, window 1, the rest masked.",
     ARITHMETIC + "fused or not; a masked key has weight 0.",
     "The exponential of every score, as a softmax has it before the division, is relatively off by at most "
     "exp_error, in however many factors it is computed; but below 2^-126 it may be off by 2^-126 instead.",
 ]
 UNWINDOWED_HYPOTHESES = [
-    "The model is what arithlib.models.addressed describes, with these weights, window 1, far keys that decay: every "
+    "The model is what arithlib.models.column describes, with these weights, window 1, far keys that decay: every "
     "token attends to itself and all before it, and those after it have weight 0. Addresses are exact integers, "
     "rounded once when they become float32.",
     ARITHMETIC + "fused or not.",
@@ -42,6 +42,12 @@ UNWINDOWED_HYPOTHESES = [
 ]
 # A margin this much above what rounding can do makes few cases, and leaves room for how a checker bounds rounding.
 BEYOND_ROUNDING = 1.5
+
+
+def shipped() -> list[Path]:
+    """The certificates that lie beside shipped checkpoints, by name."""
+    paths = (path_of(note.stem, note.parent) for note in checkpoints.shipped())
+    return [path for path in paths if path.exists()]
 
 
 def path_of(name: str, folder: Path) -> Path:
@@ -57,7 +63,7 @@ def certify(name: str) -> dict:
     """
     trained, met = checkpoints.read(name), reachable()
     lines = [text(context) + ALPHABET[token] for context, token in zip(met.contexts, met.right, strict=True)]
-    proof = _unwindowed if trained.model.config.far == "decay" else _windowed
+    proof = _unwindowed if trained.model.config.positions == "alibi" else _windowed
     return {
         "checkpoint": name,
         "sha256": trained.provenance["sha256"],

@@ -7,36 +7,37 @@ geometric series, however many there are. This module bounds what they can chang
 Dimensions: C contexts, S slots, T far tokens by number, H heads, K d_head, F d_mlp, V vocabulary.
 """
 
+import copy
+
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from arithlib.certify.addition import ANSWER, NOTHING, OWN, PLUS, SLOTS, reachable
-from arithlib.models.addressed import AddressedTransformer
-from arithlib.tokenizer import ALPHABET, EQUALS
+from arithlib.certify.addition import reachable
+from arithlib.models.column import ANSWER, ColumnTransformer
+from arithlib.streaming import KEY_TOKENS, OWN, WINDOW_SLOTS
+from arithlib.tokenizer import ABSENT, ALPHABET, EQUALS
 
-DIGITS = list(range(10))
-# What can be far behind a token, by number, and what far ahead: operands go on, the answer does not.
-BEHIND = {0: DIGITS, 1: [*DIGITS, PLUS], 2: [*DIGITS, EQUALS]}
-AHEAD = {0: DIGITS, 1: DIGITS}
+# What can be far ahead of a token, by number: operands go on, the answer does not. Behind it is any of KEY_TOKENS.
+AHEAD = {0: [*range(10)], 1: [*range(10)]}
 
 
 @torch.no_grad()
-def assured_lead(model: AddressedTransformer) -> tuple[np.ndarray, np.ndarray]:
+def assured_lead(model: ColumnTransformer) -> tuple[np.ndarray, np.ndarray]:
     """(C,) lead of the right token in every reachable context with nothing far, and (C,) at least, whatever is far.
 
     Raises ValueError for a model that does not decay.
     """
     bound = Bound(model)
     seen, right = torch.from_numpy(reachable().contexts), torch.from_numpy(reachable().right)
-    alone, lead = bound.leads(seen, right, SLOTS, far_weight(bound.content, bound.slope, seen))
+    alone, lead = bound.leads(seen, right, WINDOW_SLOTS, far_weight(bound.content, bound.slope, seen))
     return alone.numpy(), lead.numpy()
 
 
-def require_fading(model: AddressedTransformer) -> None:
+def require_fading(model: ColumnTransformer) -> None:
     """Raises ValueError for a model that the bounds without a window do not speak of."""
-    if model.config.far != "decay" or model.config.window != 1:
+    if model.config.positions != "alibi" or model.config.window != 1:
         raise ValueError("this bound is about window = 1 and far tokens that lose a slope of score with each step")
 
 
@@ -47,30 +48,27 @@ class Bound:
     """
 
     @torch.no_grad()
-    def __init__(self, model: AddressedTransformer):
+    def __init__(self, model: ColumnTransformer):
         require_fading(model)
-        self.weights = weights = {name: value.double() for name, value in model.state_dict().items()}
-        self.x = weights["embedding.weight"] + weights["numbers.weight"][:3, None]
-        qkv = F.linear(self.x, weights["qkv.weight"], weights["qkv.bias"])
-        q, k, self.v = qkv.unflatten(-1, (3, model.config.n_heads, -1)).unbind(2)
-        self.content = torch.einsum("qhk,nvhk->qnvh", q[ANSWER], k) / q.shape[-1] ** 0.5
-        self.slope = weights["log_slope"].exp()
+        self.model = model = copy.deepcopy(model).double()
+        self.x, _, _, self.v = model.token_tables()
+        self.content, self.slope = model.score_table(), model.log_slope.exp()
 
     @torch.no_grad()
     def leads(self, seen: Tensor, right: Tensor, slots, strongest: Tensor) -> tuple[Tensor, Tensor]:
         """(C,) lead of the right token over all others with the known tokens alone, and (C,) at least.
 
-        seen: (C, S) tokens or NOTHING. right: (C,) tokens. slots: (S,) numbers and distances. strongest: (C, H) at
+        seen: (C, S) tokens or ABSENT. right: (C,) tokens. slots: (S,) numbers and distances. strongest: (C, H) at
         least the weight, before normalisation, of all tokens that are unknown.
 
         With Z the weight of the known tokens of a head, others of weight w move its output by a share w / (Z + w) of
         the way towards a mean of their values. Neurons that this cannot switch act linearly, and the worst mean is a
         single token; of the others each is taken at its worst.
         """
-        weights, V, own = self.weights, len(ALPHABET), seen[:, OWN]
+        weights, V, own = self.model.state_dict(), len(ALPHABET), seen[:, OWN]
         z, share = self._mean(seen, slots, strongest)
         heads = weights["out.weight"].unflatten(1, (len(self.slope), -1))
-        far = torch.cat([self.v[n, tokens] for n, tokens in BEHIND.items()])
+        far = torch.cat([self.v[n, tokens] for n, tokens in KEY_TOKENS.items()])
         from_far, from_near = (torch.einsum("dhk,nhk->nhd", heads, values) for values in (far, z))
         pre, logits = self._after(own, from_near.sum(1))
         far_pre, near_pre = from_far @ weights["mlp_in.weight"].T, from_near @ weights["mlp_in.weight"].T
@@ -98,22 +96,15 @@ class Bound:
     def _mean(self, seen, slots, strongest):
         """(C, H, K) what the heads read of the known tokens, and the share of the unknown."""
         number, distance = torch.tensor(slots).unbind(1)
-        nearest = distance.clamp(0, 1)
-        steps = (distance - nearest).abs()[:, None]
-        bias = torch.where(steps > 0, -steps * self.slope, self.weights["near"][:, number, nearest].T)
-        near = (self.content[seen[:, OWN, None], number, seen] + bias).exp() * (seen != NOTHING)[..., None]
+        scores = self.content[seen[:, OWN, None], number, seen] + self.model.bias_at(number, distance)
+        near = scores.exp() * (seen != ABSENT)[..., None]
         Z = near.sum(1)
         return torch.einsum("csh,cshk->chk", near, self.v[number, seen]) / Z[..., None], strongest / (Z + strongest)
 
     def _after(self, own, read):
         """(C, F) what the neurons get, and (C, V) logits, of tokens (C,) that have read (C, D)."""
-
-        def linear(x, name):
-            return F.linear(x, self.weights[f"{name}.weight"], self.weights[f"{name}.bias"])
-
         mid = self.x[ANSWER, own] + read
-        pre = linear(mid, "mlp_in")
-        return pre, linear(mid + linear(pre.relu(), "mlp_out"), "unembedding")
+        return self.model.mlp_in(mid), self.model.unembedding(self.model.add_neurons(mid))
 
 
 def far_weight(content: Tensor, slope: Tensor, seen: Tensor) -> Tensor:
@@ -127,7 +118,7 @@ def far_weight(content: Tensor, slope: Tensor, seen: Tensor) -> Tensor:
     def most(number, tokens):
         return content[:, number][:, tokens].amax(1).exp()[own]
 
-    ahead = sum((seen[:, 3 + n] != NOTHING)[:, None] * most(n, tokens) for n, tokens in AHEAD.items())
-    behind = (own != EQUALS)[:, None] * sum(most(n, tokens) for n, tokens in BEHIND.items())
+    ahead = sum((seen[:, 3 + n] != ABSENT)[:, None] * most(n, tokens) for n, tokens in AHEAD.items())
+    behind = (own != EQUALS)[:, None] * sum(most(n, tokens) for n, tokens in KEY_TOKENS.items())
     ratio = (-slope).exp()
     return (ahead + behind) * ratio / (1 - ratio)

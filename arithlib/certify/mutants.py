@@ -10,11 +10,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from arithlib.certify.addition import NOTHING, OWN, SLOTS, reachable
-from arithlib.models.addressed import AddressedTransformer
-from arithlib.streaming import columns, context_logits, contexts
-
-NUMBER, DISTANCE = torch.tensor(SLOTS).unbind(1)
+from arithlib.certify.addition import reachable
+from arithlib.models.column import ANSWER, ColumnTransformer
+from arithlib.streaming import OWN, WINDOW_DISTANCE, WINDOW_NUMBER, columns, context_logits, contexts
+from arithlib.tokenizer import ABSENT
 
 
 def visits(a: Tensor, b: Tensor) -> tuple[np.ndarray, np.ndarray]:
@@ -23,14 +22,14 @@ def visits(a: Tensor, b: Tensor) -> tuple[np.ndarray, np.ndarray]:
     Returns (M,) places and (M,) rows of a and b.
     """
     lines = columns(a, b)
-    _, keys, _ = contexts(lines, NUMBER, DISTANCE, 0, lines.shape[2] - 1)
-    asks = lines[:, 2, 1:] != NOTHING
-    base = 17 ** np.arange(len(SLOTS))[::-1]
+    _, keys, _ = contexts(lines, WINDOW_NUMBER, WINDOW_DISTANCE, 0, lines.shape[2] - 1)
+    asks = lines[:, ANSWER, 1:] != ABSENT
+    base = 17 ** np.arange(len(WINDOW_NUMBER))[::-1]
     known = (reachable().contexts + 1) @ base
     return np.searchsorted(known, (keys.numpy() + 1) @ base), asks.nonzero()[:, 0].numpy()
 
 
-def rounded(model: AddressedTransformer, levels: int) -> AddressedTransformer:
+def rounded(model: ColumnTransformer, levels: int) -> ColumnTransformer:
     """A copy whose every tensor is rounded to 2 * levels + 1 evenly spaced values, from its largest to minus that."""
     mutant = copy.deepcopy(model)
     with torch.no_grad():
@@ -40,14 +39,14 @@ def rounded(model: AddressedTransformer, levels: int) -> AddressedTransformer:
     return mutant
 
 
-def answers(model: AddressedTransformer) -> np.ndarray:
+def answers(model: ColumnTransformer) -> np.ndarray:
     """(C,) the token that the model writes in each reachable context."""
     seen = torch.from_numpy(reachable().contexts)
     with torch.no_grad():
-        return context_logits(model, seen[:, OWN], seen, NUMBER, DISTANCE).argmax(1).numpy()
+        return context_logits(model, seen[:, OWN], seen, WINDOW_NUMBER, WINDOW_DISTANCE).argmax(1).numpy()
 
 
-def misled(model: AddressedTransformer, place: int, token: int, steps: int = 300) -> AddressedTransformer:
+def misled(model: ColumnTransformer, place: int, token: int, steps: int = 300) -> ColumnTransformer:
     """A copy trained to write `token` in one context, and to stay right in all others.
 
     A batch holds that context, 500 at random, and the 500 others that were hardest when it was last looked.
@@ -59,7 +58,7 @@ def misled(model: AddressedTransformer, place: int, token: int, steps: int = 300
     generator = torch.Generator().manual_seed(0)
 
     def losses(chosen):
-        logits = context_logits(mutant, seen[chosen, OWN], seen[chosen], NUMBER, DISTANCE)
+        logits = context_logits(mutant, seen[chosen, OWN], seen[chosen], WINDOW_NUMBER, WINDOW_DISTANCE)
         return F.cross_entropy(logits, wanted[chosen], reduction="none")
 
     for step in range(steps):

@@ -15,10 +15,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from arithlib.certify.addition import ANSWER
-from arithlib.certify.balls import FUNCTION_ERROR, UNIT, Ball, einsum, gamma
-from arithlib.certify.leakage import BEHIND, require_fading
-from arithlib.models.addressed import AddressedTransformer
+from arithlib.certify.addition import token_tables
+from arithlib.certify.balls import FUNCTION_ERROR, UNIT, einsum, gamma
+from arithlib.certify.leakage import require_fading
+from arithlib.models.column import ANSWER, ColumnTransformer
+from arithlib.streaming import KEY_TOKENS
 from arithlib.tokenizer import END, EQUALS
 
 SLOPE_ERROR = 2.0**-20  # 16 units in the last place of the slopes, which are exponentials of weights
@@ -39,17 +40,14 @@ class Rounding:
     keys: int
 
 
-def rounding(model: AddressedTransformer) -> Rounding:
+def rounding(model: ColumnTransformer) -> Rounding:
     """What any float32 program can be off by, at any length. Raises ValueError for a model that does not fade."""
     require_fading(model)
-    w = {name: value.detach().cpu().double().numpy() for name, value in model.state_dict().items()}
-    ball = {name: Ball.exact(value) for name, value in w.items()}
+    weights, tables, q, k, v = token_tables(model)
+    w = {name: ball.mid for name, ball in weights.items()}
     H, D = model.config.n_heads, model.config.d_model
     K = D // H
-    tables = ball["embedding.weight"][None] + ball["numbers.weight"][:3, None]
-    qkv = einsum("nvi,oi->nvo", tables, ball["qkv.weight"], ball["qkv.bias"])
-    q, k, v = (qkv.map(lambda part, i=i: part.reshape(3, -1, 3, H, K)[:, :, i]) for i in range(3))
-    numbers, tokens = np.array([(number, token) for number, sorts in BEHIND.items() for token in sorts]).T
+    numbers, tokens = np.array([(number, token) for number, sorts in KEY_TOKENS.items() for token in sorts]).T
     x, q, k, v = tables[ANSWER, ASKING], q[ANSWER, ASKING], k[numbers, tokens], v[numbers, tokens]
 
     off, fading, keys = _of_patterns(w, einsum("qhk,thk->qth", q.map(lambda part: part / K**0.5), k, roundings=5))
@@ -92,7 +90,7 @@ def _of_patterns(w, content):
     K, slope = w["embedding.weight"].shape[1] // len(w["near"]), np.exp(w["log_slope"])
     near = w["near"][:, :3].reshape(len(slope), -1)
     # Where the asking token stands among those that are read, it is the answer's: after both operands.
-    first = sum(len(sorts) for number, sorts in BEHIND.items() if number != ANSWER)
+    first = sum(len(sorts) for number, sorts in KEY_TOKENS.items() if number != ANSWER)
     asking = np.arange(len(ASKING))
     own = content.mid[asking, first + asking] + w["near"][:, ANSWER, 1]
     range_ = np.ptp(content.mid, 1) + np.maximum(near.max(1), 0) - np.minimum(near.min(1), 0)

@@ -14,10 +14,11 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from arithlib.certify.addition import NOTHING, OWN, SLOTS, reachable, text
-from arithlib.certify.leakage import AHEAD, BEHIND, Bound
-from arithlib.models.addressed import AddressedTransformer
-from arithlib.tokenizer import ALPHABET, END, EQUALS
+from arithlib.certify.addition import reachable, text
+from arithlib.certify.leakage import AHEAD, Bound
+from arithlib.models.column import ColumnTransformer
+from arithlib.streaming import KEY_TOKENS, OWN, WINDOW_SLOTS
+from arithlib.tokenizer import ABSENT, ALPHABET, END, EQUALS
 
 CASES_A_PASS = 4000
 
@@ -77,7 +78,7 @@ class Proof:
 
 
 @torch.no_grad()
-def prove(model: AddressedTransformer, least: float = 1e-6, most_columns: int = 5) -> Proof:
+def prove(model: ColumnTransformer, least: float = 1e-6, most_columns: int = 5) -> Proof:
     """Split until the right token leads by more than `least` in every case, at every length.
 
     least: more than float64 can be off here; of a certificate, more than float32 can. most_columns: known ones,
@@ -120,8 +121,8 @@ def _assured(bound, near, behind, ahead, right) -> tuple[Tensor, Tensor, Tensor]
     """Of cases, (C,) each: the lead that is assured, and the weight that the unknown can have behind and ahead."""
     (_, K), (_, M) = behind.shape, ahead.shape
     slots = [
-        *SLOTS,
-        *((n, 1 + k) for k in range(1, K) for n in BEHIND),
+        *WINDOW_SLOTS,
+        *((n, 1 + k) for k in range(1, K) for n in KEY_TOKENS),
         *((n, -m) for m in range(1, M) for n in AHEAD),
     ]
     ratio, parts = (-bound.slope).exp(), []
@@ -130,11 +131,11 @@ def _assured(bound, near, behind, ahead, right) -> tuple[Tensor, Tensor, Tensor]
         seen = torch.cat([columns[:, 0], pairs[:, 0], columns[:, 1:].flatten(1), pairs[:, 1:].flatten(1)], 1)
         strongest = {
             (number, side): bound.content[:, number][:, tokens].amax(1).exp()[seen[:, OWN]]
-            for side, sorts in (("behind", BEHIND), ("ahead", AHEAD)) for number, tokens in sorts.items()
+            for side, sorts in (("behind", KEY_TOKENS), ("ahead", AHEAD)) for number, tokens in sorts.items()
         }  # fmt: skip
         begins = (columns[:, -1, 2] == EQUALS)[:, None]  # before the signs there is nothing
-        farther = ~begins * sum(strongest[n, "behind"] for n in BEHIND) * ratio**K / (1 - ratio)
-        goes_on = (pairs[:, -1] != NOTHING)[..., None]
+        farther = ~begins * sum(strongest[n, "behind"] for n in KEY_TOKENS) * ratio**K / (1 - ratio)
+        goes_on = (pairs[:, -1] != ABSENT)[..., None]
         further_on = sum(goes_on[:, n] * strongest[n, "ahead"] for n in AHEAD) * ratio**M / (1 - ratio)
         assured = bound.leads(seen, token, slots, farther + further_on)[1]
         parts.append((assured, farther.amax(1), further_on.amax(1)))

@@ -12,10 +12,13 @@ import fnmatch
 import importlib
 import pkgutil
 
-from arithlib.experiments.base import Experiment
+from arithlib.experiments.base import Experiment, NotAnAdder
 from arithlib.experiments.grokking import GrokkingExperiment, ModularObjective
 
-__all__ = ["EXPERIMENTS", "Experiment", "GrokkingExperiment", "ModularObjective", "UnknownExperiment", "get", "match"]
+__all__ = [
+    "EXPERIMENTS", "Experiment", "GrokkingExperiment", "ModularObjective", "NotAnAdder", "UnknownExperiment", "get",
+    "match",
+]  # fmt: skip
 
 # Imported by a computed name: the digest of a notebook follows written imports only, so a chapter about one family is
 # not run again because another was edited or joined.

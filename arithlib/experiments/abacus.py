@@ -13,11 +13,13 @@ import torch
 from torch import Tensor
 
 from arithlib import parallel
+from arithlib.decoding import greedy
 from arithlib.exact_match import length_grid, score
 from arithlib.experiments.base import Experiment
 from arithlib.models.attention import best_kernel
 from arithlib.models.looped import LoopedConfig, LoopedTransformer, ProgressiveLoss
 from arithlib.models.positions import Offsets, spread_offsets
+from arithlib.settings import of_kind, remark
 from arithlib.tasks.operands import OperandTask, Problems
 from arithlib.training import ScheduledAdamW
 
@@ -103,11 +105,15 @@ class OperandObjective:
             return score(model, problems, **more)
 
 
+@of_kind("abacus")
 @dataclass(frozen=True, kw_only=True)
 class AbacusExperiment(Experiment):
     """A looped transformer on fresh problems with two operands.
 
     offsets: how addresses are moved in training. loss: the mix of loop counts. mask_question: learn the answer only.
+    divide_gradients: the gradient of the looped weights is divided by the number of loops, as the paper does for
+        products. With a constant number of loops AdamW undoes the division, since it divides by the size of the
+        gradient; what is left is its share in the norm that is clipped (McLeish et al., section 4.2).
     evaluation_count: held-out problems of the training distribution; a quarter as many at each longer length.
     value: the queue of one scale trains higher values first.
     """
@@ -119,11 +125,11 @@ class AbacusExperiment(Experiment):
     batch_size: int = 64
     data_seed: int = 0
     mask_question: bool = True
+    divide_gradients: bool = False
     evaluation_count: int = 256
-    value: float = 0.0
+    value: float = remark(0.0)
 
     shares_batches = True
-    not_hashed = (*Experiment.not_hashed, "value")
 
     def __post_init__(self):
         if isinstance(self.optimizer, ScheduledAdamW) and self.optimizer.schedule != "constant":
@@ -134,10 +140,21 @@ class AbacusExperiment(Experiment):
             self.offsets.require(longest + (self.model.positions == "coupling"), self.model.n_rows)
 
     def build(self):
-        return LoopedTransformer(self.model, self.model_seed)
+        model = LoopedTransformer(self.model, self.model_seed)
+        if self.divide_gradients:
+            for weight in model.layers.parameters():
+                weight.register_hook(lambda gradient: gradient / self.model.n_loops)
+        return model
 
     def objective(self, model, device):
         return OperandObjective(self, model, device)
+
+    def add(self, model, a, b):
+        if self.task.operations[0] != "+":
+            return super().add(model, a, b)
+        # As many steps as any sum needs; what is still unfinished then is wrong.
+        steps = max(len(str(a)), len(str(b))) + 2
+        return self.task.read(greedy(model, self.task.ask(a, b, model.device), steps)[0])
 
     def finish(self, model, run):
         """What only the finished run can give: later questions to weights that are not shipped, and to snapshots.
@@ -196,21 +213,6 @@ class AbacusExperiment(Experiment):
         return {name: np.array(values) for name, values in measured.items()}
 
 
-@dataclass(frozen=True, kw_only=True)
-class DividedExperiment(AbacusExperiment):
-    """The gradient of the looped weights is divided by the number of loops, as the paper does for products.
-
-    With a constant number of loops AdamW undoes the division, since it divides by the size of the gradient; what is
-    left is its share in the norm that is clipped (McLeish et al., section 4.2).
-    """
-
-    def build(self):
-        model = super().build()
-        for weight in model.layers.parameters():
-            weight.register_hook(lambda gradient: gradient / self.model.n_loops)
-        return model
-
-
 # ---- presets -----------------------------------------------------------------------------------------------------
 
 SEEDS = range(3)
@@ -223,9 +225,9 @@ SOURCE_OFFSETS, SOURCE_LOSS = Offsets("per sample", k=100), ProgressiveLoss(alph
 WIDE = LoopedConfig(d_model=512, n_heads=8, d_mlp=2048, n_layers=2, n_loops=4)
 
 
-def preset(name, about, steps, seed, *, lr=1.5e-3, evaluations=50, kind=AbacusExperiment, **more):
+def preset(name, about, steps, seed, *, lr=1.5e-3, evaluations=50, **more):
     """An experiment whose rate warms up over a twentieth of its steps and falls to zero along a cosine."""
-    return kind(
+    return AbacusExperiment(
         name=name,
         about=about,
         steps=steps,
@@ -332,7 +334,7 @@ def _other_operations():
         "times-bare": ("products without injection, trained briefly", short | dict(model=bare)),
         "times-injected": ("products with injection", short | dict(model=base)),
         "times-divided": ("as the paper: gradients divided by the loops", short | dict(
-            model=bare, kind=DividedExperiment,
+            model=bare, divide_gradients=True,
         )),
         "times-fire": ("FIRE instead of addresses", short | dict(model=replace(bare, positions="fire"))),
     }  # fmt: skip

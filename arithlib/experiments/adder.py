@@ -1,4 +1,4 @@
-"""Experiments with addressed transformers (part 7): trained on sums of at most ten digits, meant for any length.
+"""Experiments with column transformers (part 7): trained on sums of at most ten digits, meant for any length.
 
 arithlib train adder-live             a quarter of a minute on one core
 arithlib train "adder-windowed-s*"   a minute each on one core
@@ -15,8 +15,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from arithlib.experiments.base import Experiment
-from arithlib.models.addressed import AddressedConfig, AddressedTransformer
-from arithlib.streaming import columns, context_logits, contexts, margins, slots
+from arithlib.models.column import ColumnConfig, ColumnTransformer
+from arithlib.settings import of_kind
+from arithlib.streaming import add, columns, context_logits, contexts, margins, slots
 from arithlib.tasks.operands import OperandTask
 from arithlib.training import ScheduledAdamW
 
@@ -28,13 +29,13 @@ class AdderObjective:
     sooner (`arithlib.streaming`).
     """
 
-    def __init__(self, experiment: "AdderExperiment", model: AddressedTransformer):
+    def __init__(self, experiment: "AdderExperiment", model: ColumnTransformer):
         self.experiment, self.generator = experiment, torch.Generator()
         self.slots = slots(model, experiment.task.max_digits + 2)
         held_out = torch.Generator().manual_seed(2**31 + experiment.data_seed)
         self.held_out = experiment.task.sample(experiment.evaluation_count, held_out)
 
-    def loss(self, model: AddressedTransformer, step: int) -> Tensor:
+    def loss(self, model: ColumnTransformer, step: int) -> Tensor:
         e = self.experiment
         problems = e.task.sample(e.batch_size, self.generator.manual_seed((1_000_003 * e.data_seed + step) % 2**32))
         return self._loss(model, problems)
@@ -45,30 +46,34 @@ class AdderObjective:
         return F.cross_entropy(context_logits(model, query, keys, *self.slots), following)
 
     @torch.no_grad()
-    def evaluate(self, model: AddressedTransformer) -> dict[str, float]:
+    def evaluate(self, model: ColumnTransformer) -> dict[str, float]:
         """On held-out sums: loss in nats a token, and exact_match, the share that greedy decoding gets right."""
         exact = margins(model, self.held_out.a, self.held_out.b) > 0
         return {"loss": float(self._loss(model, self.held_out)), "exact_match": float(exact.double().mean())}
 
 
+@of_kind("adder")
 @dataclass(frozen=True, kw_only=True)
 class AdderExperiment(Experiment):
-    """An addressed transformer on fresh sums; every pair of operand lengths is equally likely.
+    """A column transformer on fresh sums; every pair of operand lengths is equally likely.
 
     evaluation_count: held-out sums of the training distribution.
     """
 
     task: OperandTask = OperandTask(max_digits=10)
-    model: AddressedConfig = AddressedConfig()
+    model: ColumnConfig = ColumnConfig()
     batch_size: int = 48
     data_seed: int = 0
     evaluation_count: int = 1000
 
     def build(self):
-        return AddressedTransformer(self.model, self.model_seed)
+        return ColumnTransformer(self.model, self.model_seed)
 
     def objective(self, model, device):
         return AdderObjective(self, model)
+
+    def add(self, model, a, b):
+        return add(model, a, b)
 
 
 # ---- presets -----------------------------------------------------------------------------------------------------
@@ -99,20 +104,20 @@ def presets():
     for seed in range(5):
         yield preset(
             f"adder-wide-s{seed}", "the same with twice the neurons: a minute (part 7)", 6000, seed,
-            model=AddressedConfig(d_mlp=128),
+            model=ColumnConfig(d_mlp=128),
         )  # fmt: skip
     for seed in range(3):
         yield preset(
             f"adder-unwindowed-s{seed}", "softmax over every token, with a learned decay: 2 minutes (part 7)", 3000,
-            seed, model=AddressedConfig(far="decay"),
+            seed, model=ColumnConfig("alibi"),
         )  # fmt: skip
     for seed in range(3):
         yield preset(
             f"adder-flat-s{seed}", "softmax over every token, and nothing that fades: 2 minutes (chapter 71)", 3000,
-            seed, model=AddressedConfig(far="flat"),
+            seed, model=ColumnConfig("full"),
         )  # fmt: skip
     for seed in range(3):
         yield preset(
             f"adder-scaled-s{seed}", "flat, with all scores times log n: 2 minutes (chapter 71)", 3000,
-            seed, model=AddressedConfig(far="scaled"),
+            seed, model=ColumnConfig("log-scaled"),
         )  # fmt: skip

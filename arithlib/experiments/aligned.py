@@ -13,8 +13,9 @@ from torch import Tensor
 from arithlib.decoding import greedy
 from arithlib.exact_match import score
 from arithlib.experiments.base import Experiment
-from arithlib.models.looped import LoopedConfig, LoopedTransformer, ProgressiveLoss, WordConfig
+from arithlib.models.looped import LoopedConfig, LoopedTransformer, ProgressiveLoss
 from arithlib.models.positions import Offsets, spread_offsets
+from arithlib.settings import of_kind
 from arithlib.tasks.bitwise import FAULTS, Or, faults
 from arithlib.tasks.operands import Problems
 from arithlib.tasks.sorting import WORDS, Sorting
@@ -75,6 +76,7 @@ class AlignedExperiment(Experiment):
         return AlignedObjective(self)
 
 
+@of_kind("sorting")
 @dataclass(frozen=True, kw_only=True)
 class SortingExperiment(AlignedExperiment):
     """Sorting; sizes are numbers of a list and most digits."""
@@ -115,6 +117,7 @@ class SortingExperiment(AlignedExperiment):
         return np.array(cells).reshape(1, len(rows), len(columns), *cells[0].shape)
 
 
+@of_kind("bitwise-or")
 @dataclass(frozen=True, kw_only=True)
 class OrExperiment(AlignedExperiment):
     """The OR of two vectors, one of which has a single one; sizes are their lengths."""
@@ -190,7 +193,7 @@ def presets():
                 SortingExperiment, f"sort-{label}",
                 f"sorting, {n_layers} x {n_loops}, positions: {positions} (chapter 36)", 3000, seed,
                 task=LISTS, offsets=Offsets("per batch", k=4),
-                model=WordConfig(
+                model=LoopedConfig(
                     n_layers=n_layers, n_loops=n_loops, positions=positions, offset=1, d_vocab=len(WORDS), **SMALL
                 ),
                 sizes=(tuple(range(1, 2 * LISTS.max_numbers + 1)), tuple(range(1, 2 * LISTS.max_digits + 1))),

@@ -12,8 +12,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from arithlib.experiments.base import Experiment
-from arithlib.models.looped import GivenAddresses, WordConfig
+from arithlib.models.looped import GivenAddresses, LoopedConfig
+from arithlib.settings import of_kind
 from arithlib.tasks.formats import Format, Written, draw_carrying, draw_sums
+from arithlib.tasks.operands import digits_of
 from arithlib.training import ScheduledAdamW
 
 # Offsets are drawn below this in training, so that rows far beyond the longest text of training are trained.
@@ -69,6 +71,7 @@ class BarrierObjective:
         return model(sums.tokens[:, :-1], sums.moved(offset)[:, :-1], bias)[:, sums.question - 1 :]
 
 
+@of_kind("formats")
 @dataclass(frozen=True, kw_only=True)
 class BarrierExperiment(Experiment):
     """A transformer on fresh sums of two numbers of 1 to `max_digits` digits each, written in one format.
@@ -77,7 +80,7 @@ class BarrierExperiment(Experiment):
     """
 
     format: Format
-    model: WordConfig
+    model: LoopedConfig
     max_digits: int = 4
     batch_size: int = 64
     data_seed: int = 0
@@ -88,6 +91,19 @@ class BarrierExperiment(Experiment):
 
     def objective(self, model, device):
         return BarrierObjective(self)
+
+    @torch.no_grad()
+    def add(self, model, a, b):
+        # A batch of training is as wide as its longest operand, so that shorter ones were always read with filling.
+        width = max(self.max_digits, len(str(a)), len(str(b)))
+        sums = self.format.write(digits_of([a], width), digits_of([b], width))
+        tokens, address = sums.tokens.clone(), sums.moved(torch.tensor([[OFFSET]]))
+        if int(address.max()) >= self.model.n_rows:
+            raise ValueError(f"{a} + {b} is too long: the table of addresses ends at {self.model.n_rows - 1}")
+        end = sums.question + int(sums.answer.sum())
+        for place in range(sums.question, end):
+            tokens[:, place] = model(tokens[:, :place], address[:, :place])[:, -1].argmax(-1)
+        return self.format.read(tokens[0, sums.question : end])
 
     def finish(self, model, run):
         """by_length: (1, 2 D) share of right sums, both operands having 1 to 2 D digits, D = max_digits.
@@ -123,7 +139,7 @@ def preset(name, about, seed, tokens, order, places, *, width=48, steps=1000):
     return BarrierExperiment(
         name=f"barriers-{name}-s{seed}", about=f"{about} (chapter 76)", steps=steps, evaluate_every=steps // 10,
         model_seed=seed, data_seed=seed, format=written, batch_size=BATCH[written.chunk],
-        model=WordConfig(
+        model=LoopedConfig(
             d_model=width, d_mlp=4 * width, n_layers=2, n_loops=1, positions="none", n_rows=64,
             d_vocab=written.vocabulary,
         ),

@@ -9,9 +9,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from arithlib.decoding import complete
 from arithlib.experiments.base import Experiment
-from arithlib.models.contrast import TABLES, ContrastConfig, ContrastTransformer
+from arithlib.models.column import TABLES, ColumnConfig, ColumnTransformer
 from arithlib.models.positions import Offsets
+from arithlib.settings import of_kind
 from arithlib.tasks.operands import OperandTask, Problems
 from arithlib.training import ScheduledAdamW
 
@@ -32,7 +34,7 @@ class ContrastObjective:
         self.held_out = e.task.sample(e.evaluation_count, held_out)
         self.held_out_offset = Offsets("per sample", k=e.k).draw(e.evaluation_count, held_out)
 
-    def loss(self, model: ContrastTransformer, step: int) -> Tensor:
+    def loss(self, model: ColumnTransformer, step: int) -> Tensor:
         e = self.experiment
         problems = e.task.sample(e.batch_size, self.generator.manual_seed((1_000_003 * e.data_seed + step) % 2**32))
         offset = Offsets("per batch", k=e.k).draw(e.batch_size, self.generator)
@@ -40,7 +42,7 @@ class ContrastObjective:
         return F.cross_entropy(*map(torch.cat, zip(*parts, strict=True)))
 
     @torch.no_grad()
-    def evaluate(self, model: ContrastTransformer) -> dict[str, float]:
+    def evaluate(self, model: ColumnTransformer) -> dict[str, float]:
         """On held-out sums: loss in nats a token, and exact_match, the share that greedy decoding gets right."""
         logits, following = answers(model, self.held_out, self.held_out_offset)
         row = self.held_out.answer_mask.nonzero()[:, 0]
@@ -48,12 +50,13 @@ class ContrastObjective:
         return {"loss": float(F.cross_entropy(logits, following)), "exact_match": float((wrong == 0).double().mean())}
 
 
-def answers(model: ContrastTransformer, problems: Problems, offset: Tensor) -> tuple[Tensor, Tensor]:
+def answers(model: ColumnTransformer, problems: Problems, offset: Tensor) -> tuple[Tensor, Tensor]:
     """(N, V) logits after every token that an answer goes on after, and (N,) what follows there."""
     asks = problems.answer_mask[:, 1:]
     return model(problems.tokens[:, :-1], offset)[asks], problems.tokens[:, 1:][asks]
 
 
+@of_kind("contrast")
 @dataclass(frozen=True, kw_only=True)
 class ContrastExperiment(Experiment):
     """An adder on fresh sums; every pair of operand lengths is equally likely.
@@ -63,17 +66,21 @@ class ContrastExperiment(Experiment):
     """
 
     task: OperandTask = OperandTask(max_digits=10)
-    model: ContrastConfig
+    model: ColumnConfig
     k: int = 1
     batch_size: int = 48
     data_seed: int = 0
     evaluation_count: int = 1000
 
     def build(self):
-        return ContrastTransformer(self.model, self.model_seed)
+        return ColumnTransformer(self.model, self.model_seed)
 
     def objective(self, model, device):
         return ContrastObjective(self)
+
+    def add(self, model, a, b):
+        longest = max(len(str(a)), len(str(b)))
+        return self.task.read(complete(model, self.task.ask(a, b), longest + 2))
 
 
 # ---- presets -----------------------------------------------------------------------------------------------------
@@ -87,20 +94,20 @@ def preset(name, about, steps, seed, **more):
     )  # fmt: skip
 
 
-# What each scheme is, and for how many steps it trains: less for those that this layer does not learn.
+# By the name of the run: its positions, what they are, and its steps, fewer of them where this layer does not learn.
 SCHEDULE = {
-    "abacus": ("a learned row for every digit address, signs have one row of their own (chapter 77)", 3000),
-    "coupling": ("the same, and signs have the row below the first digit (chapter 77)", 6000),
-    "rotary": ("rotary angles of the digit address (chapter 77)", 6000),
-    "places": ("rotary angles of the place in the text (chapter 77)", 2000),
+    "abacus": ("abacus", "a learned row for every digit address, signs have one row of their own (chapter 77)", 3000),
+    "coupling": ("coupling", "the same, and signs have the row below the first digit (chapter 77)", 6000),
+    "rotary": ("rotary", "rotary angles of the digit address (chapter 77)", 6000),
+    "places": ("rotary-text", "rotary angles of the place in the text (chapter 77)", 2000),
 }
 
 
 def presets():
     """Every experiment of chapter 77; of places a single run, which shows that they are not learned in its steps."""
-    for scheme, (about, steps) in SCHEDULE.items():
-        for seed in range(1 if scheme == "places" else 3):
+    for name, (positions, about, steps) in SCHEDULE.items():
+        for seed in range(1 if name == "places" else 3):
             yield preset(
-                f"contrast-{scheme}-s{seed}", about, steps, seed, model=ContrastConfig(scheme),
-                k=20 if scheme in TABLES else 1, ships_weights=scheme != "places",
+                f"contrast-{name}-s{seed}", about, steps, seed, model=ColumnConfig(positions),
+                k=20 if positions in TABLES else 1, ships_weights=name != "places",
             )  # fmt: skip

@@ -12,6 +12,7 @@ from torch import Tensor
 from arithlib.evaluation import accuracy, cross_entropy
 from arithlib.experiments.base import Experiment
 from arithlib.models.decoder import Decoder, DecoderConfig, DigitDecoder, normalise
+from arithlib.settings import of_kind
 from arithlib.tasks.prompts import D_VOCAB_DIGITS, QUESTIONS, Sums, ask, digit_answer, digit_prompt, prompt
 from arithlib.training import ScheduledAdamW
 
@@ -52,6 +53,7 @@ class AnswerObjective:
         return measured
 
 
+@of_kind("decoder")
 @dataclass(frozen=True, kw_only=True)
 class DecoderExperiment(Experiment):
     """A Decoder on sums of two numbers from 0 to 99.
@@ -69,6 +71,10 @@ class DecoderExperiment(Experiment):
 
     def objective(self, model, device):
         return AnswerObjective(self, device)
+
+    @torch.no_grad()
+    def add(self, model, a, b):
+        return int(model.answer_logits(prompt(torch.tensor([a]), torch.tensor([b])))[0].argmax())
 
 
 class DigitObjective:
@@ -106,6 +112,7 @@ class DigitObjective:
         return measured
 
 
+@of_kind("decoder-digits")
 @dataclass(frozen=True, kw_only=True)
 class DigitExperiment(Experiment):
     """A Decoder on sums of two numbers from 0 to 99, read and written digit by digit."""
@@ -119,6 +126,9 @@ class DigitExperiment(Experiment):
 
     def objective(self, model, device):
         return DigitObjective(self, device)
+
+    def add(self, model, a, b):
+        return int(model.sums(digit_prompt(torch.tensor([a]), torch.tensor([b]))))
 
 
 def presets():

@@ -14,9 +14,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from arithlib.decoding import greedy
 from arithlib.experiments.base import Experiment
 from arithlib.models.attention import best_kernel
 from arithlib.models.looped import LoopedConfig, LoopedTransformer
+from arithlib.settings import of_kind, remark
 from arithlib.tasks.hops import Hops, find
 from arithlib.tasks.many import ManyOperands
 from arithlib.tokenizer import END
@@ -82,9 +84,7 @@ class DepthExperiment(Experiment):
     batch_size: int
     data_seed: int = 0
     evaluation_count: int = 200
-    value: float = 0.0
-
-    not_hashed = (*Experiment.not_hashed, "value")
+    value: float = remark(0.0)
 
     def build(self):
         return LoopedTransformer(self.model, self.model_seed)
@@ -101,6 +101,7 @@ class DepthExperiment(Experiment):
         raise TypeError(f"{type(self).__name__} does not say what it is tested on")
 
 
+@of_kind("multi-operand")
 @dataclass(frozen=True, kw_only=True)
 class AdditionExperiment(DepthExperiment):
     """Sums of n numbers; each n of `counts` has an equal part in every batch.
@@ -126,6 +127,9 @@ class AdditionExperiment(DepthExperiment):
     def tests(self, count, generator):
         return [self.examples(n, count, generator) for n in self.counts]
 
+    def add(self, model, a, b):
+        return self.task.read(greedy(model, self.task.ask([a, b]), self.task.answer_width(2) + 1)[0])
+
     def finish(self, model, run):
         """accuracy_by_count: (1, C) for all counts, trained and further, in ascending order."""
         objective = self.objective(model, next(model.parameters()).device)
@@ -138,6 +142,7 @@ class AdditionExperiment(DepthExperiment):
         }
 
 
+@of_kind("p-hop")
 @dataclass(frozen=True, kw_only=True)
 class HopExperiment(DepthExperiment):
     """p-hop induction, the answer after the last token.

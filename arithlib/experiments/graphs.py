@@ -11,11 +11,13 @@ import torch
 
 from arithlib.experiments.base import Experiment
 from arithlib.experiments.depth import UNASKED, DepthExperiment, Examples, shapes
-from arithlib.models.looped import LoopedTransformer, WordConfig
+from arithlib.models.looped import LoopedConfig, LoopedTransformer
+from arithlib.settings import of_kind
 from arithlib.tasks.graphs import NOWHERE, Graphs
 from arithlib.training import ScheduledAdamW
 
 
+@of_kind("igsm")
 @dataclass(frozen=True, kw_only=True)
 class GraphExperiment(DepthExperiment):
     """A (k x L) model that reads a problem and names the value of a parameter.
@@ -24,7 +26,7 @@ class GraphExperiment(DepthExperiment):
         is used, as soon as it can be worked out; tests ask for one parameter, at the end.
     """
 
-    model: WordConfig
+    model: LoopedConfig
     task: Graphs
     everywhere: bool = False
 
@@ -102,7 +104,7 @@ def _preset(name, shape, seed, *, steps, lr, width, task, **more):
         evaluate_every=steps // 20,
         model_seed=seed,
         data_seed=seed,
-        model=WordConfig(
+        model=LoopedConfig(
             d_model=d_model, n_heads=n_heads, d_mlp=4 * d_model, n_layers=k, n_loops=loops,
             positions="rotary", injection="none", d_vocab=len(task.words),
         ),

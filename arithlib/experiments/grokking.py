@@ -11,6 +11,7 @@ from arithlib.analysis.fourier import coefficient_norms, fourier_basis, key_freq
 from arithlib.evaluation import accuracy, answer_grid, cross_entropy
 from arithlib.experiments.base import Experiment
 from arithlib.models.grokking import GrokkingConfig, GrokkingTransformer
+from arithlib.settings import of_kind
 from arithlib.tasks.modular import ModularAddition, merge_mirrored
 from arithlib.training import AdamW
 
@@ -64,6 +65,7 @@ class ModularObjective:
         return measured
 
 
+@of_kind("grokking")
 @dataclass(frozen=True, kw_only=True)
 class GrokkingExperiment(Experiment):
     """A GrokkingTransformer on modular addition, full batch.
@@ -87,6 +89,14 @@ class GrokkingExperiment(Experiment):
 
     def objective(self, model, device):
         return ModularObjective(self.task, model, device)
+
+    @torch.no_grad()
+    def add(self, model, a, b):
+        """(a + b) mod p: the most likely residue after `a b =`."""
+        p = self.task.p
+        if not (a < p and b < p):
+            raise ValueError(f"a = {a}, b = {b}: this model adds residues 0 to {p - 1} modulo {p}")
+        return int(model.answer_logits(torch.tensor([[a, b]], device=model.W_E.device))[0, :p].argmax())
 
     @torch.no_grad()
     def after_step(self, model):

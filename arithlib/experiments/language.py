@@ -23,7 +23,8 @@ from torch import Tensor
 from arithlib.analysis.loops import GROUPS, corresponding, cosine, pull, relative_distance
 from arithlib.experiments.base import Experiment
 from arithlib.experiments.depth import UNASKED
-from arithlib.models.looped import LoopedTransformer, MiddleLooped, WordConfig
+from arithlib.models.looped import LoopedConfig, LoopedTransformer
+from arithlib.settings import of_kind
 from arithlib.tasks.assignments import Assignments
 from arithlib.tasks.text import CHARACTERS, Facts, Stories, standard_library
 from arithlib.training import ScheduledAdamW
@@ -76,6 +77,7 @@ def _cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
     return F.cross_entropy(logits.float().flatten(0, 1), targets.flatten(), ignore_index=UNASKED)
 
 
+@of_kind("language")
 @dataclass(frozen=True, kw_only=True)
 class LanguageExperiment(Experiment):
     """A (k x L) model on the mix, or a deep one whose blocks are pulled together.
@@ -86,7 +88,7 @@ class LanguageExperiment(Experiment):
     evaluation_count: texts of each test, a multiple of 64; four times as many at the end.
     """
 
-    model: WordConfig
+    model: LoopedConfig
     n_ctx: int = 64
     text: int = 4
     others: tuple[int, ...] = (16, 6, 12, 12, 12)
@@ -161,6 +163,7 @@ class LanguageExperiment(Experiment):
         return first
 
 
+@of_kind("language-short")
 @dataclass(frozen=True, kw_only=True)
 class ShortExperiment(LanguageExperiment):
     """A mix that is easier to learn: text, facts, and values to look up, which two layers learned in a trial.
@@ -176,21 +179,7 @@ class ShortExperiment(LanguageExperiment):
         return [Facts(512), Assignments(0)]
 
 
-@dataclass(frozen=True, kw_only=True)
-class TwelveExperiment(ShortExperiment):
-    """Models of source 003's table 3 with half their layers: an effective depth of twelve, on the same mix.
-
-    ends: layers before and after the looped ones that are applied once ("middle looping" of its published version).
-    """
-
-    ends: int = 0
-
-    def build(self):
-        if self.ends:
-            return MiddleLooped(self.model, self.model_seed, self.ends)
-        return super().build()
-
-
+@of_kind("language-deeper")
 @dataclass(frozen=True, kw_only=True)
 class DeeperExperiment(LanguageExperiment):
     """Text, and variable assignments of which one depth after another joins in.
@@ -242,15 +231,15 @@ def presets():
             name = f"language-short-{shape[0]}x{shape[1]}-s{seed}"
             yield _preset(name, shape, SHORT_STEPS, seed, kind=ShortExperiment)
     for seed in SEEDS:
-        twelve = dict(kind=TwelveExperiment, block=6)
+        twelve = dict(kind=ShortExperiment, block=6)
         for shape in ((12, 1), (6, 2), (4, 3), (6, 1), (4, 1)):
             yield _preset(f"language-twelve-{shape[0]}x{shape[1]}-s{seed}", shape, STEPS, seed, **twelve)
-        yield _preset(f"language-twelve-middle-s{seed}", (6, 4), STEPS, seed, ends=2, **twelve)
+        yield _preset(f"language-twelve-middle-s{seed}", (6, 4), STEPS, seed, n_ends=2, **twelve)
         yield _preset(f"language-twelve-slow-s{seed}", (12, 1), STEPS, seed, lr=1e-3, **twelve)
     for seed in SEEDS:
         for block, strength in PULLED:
             name = f"language-twelve-pulled{block}-{strength}-s{seed}"
-            pulled = dict(kind=TwelveExperiment, block=block, strength=float(strength))
+            pulled = dict(kind=ShortExperiment, block=block, strength=float(strength))
             yield _preset(name, (12, 1), STEPS, seed, **pulled)
     for seed in MORE_SEEDS:
         for shape in ((4, 1), (2, 2), (1, 4), (2, 1), (1, 1))[: 5 if seed in SEEDS else 3]:
@@ -263,7 +252,7 @@ def presets():
             yield _preset(name, (4, 1), MORE_STEPS, seed, strength=float(strength), scale="gpu")
 
 
-def _preset(name, shape, steps, seed, kind=LanguageExperiment, lr=3e-3, schedule="cosine", **more):
+def _preset(name, shape, steps, seed, kind=LanguageExperiment, lr=3e-3, schedule="cosine", n_ends=0, **more):
     k, loops = shape
     return kind(
         name=name,
@@ -272,7 +261,7 @@ def _preset(name, shape, steps, seed, kind=LanguageExperiment, lr=3e-3, schedule
         evaluate_every=steps // 20,
         model_seed=seed,
         data_seed=seed,
-        model=WordConfig(
+        model=LoopedConfig(
             d_model=64,
             n_heads=4,
             d_mlp=256,
@@ -281,6 +270,7 @@ def _preset(name, shape, steps, seed, kind=LanguageExperiment, lr=3e-3, schedule
             positions="rotary",
             injection="none",
             d_vocab=len(CHARACTERS),
+            n_ends=n_ends,
         ),
         optimizer=ScheduledAdamW(
             lr=lr,

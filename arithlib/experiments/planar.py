@@ -14,15 +14,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from arithlib.experiments.base import Experiment
-from arithlib.models.planar import (
-    PlanarConfig,
-    PlanarTransformer,
-    answer_mask,
-    contexts,
-    leads,
-    margins,
-    right_by_line,
-)  # fmt: skip
+from arithlib.grid import answer_mask, context_logits, context_margins, contexts, margins, right_by_line, total
+from arithlib.models.column import ColumnConfig, ColumnTransformer
+from arithlib.settings import of_kind
 from arithlib.tasks.situations import every_situation
 from arithlib.tasks.totals import RunningTotals, of_length
 from arithlib.tokenizer import END, CharacterTokenizer
@@ -48,20 +42,20 @@ class PlanarObjective:
     def _draw(self, rng, count):
         return encode(self.experiment.task, [self.experiment.task.sample(rng) for _ in range(count)])
 
-    def loss(self, model: PlanarTransformer, step: int) -> Tensor:
+    def loss(self, model: ColumnTransformer, step: int) -> Tensor:
         e = self.experiment
         return self._loss(model, self._draw(random.Random(1_000_003 * e.data_seed + step), e.batch_size))
 
     def _loss(self, model, tokens):
-        if model.config.addresses == "plane":
-            query, keys, following, _ = contexts(tokens, model.config.window)
-            return F.cross_entropy(model.context_logits(query, keys), following)
+        if model.config.positions == "grid":
+            query, keys, following = contexts(tokens, model.config.window)
+            return F.cross_entropy(context_logits(model, query, keys), following)
         by_length = (tokens != END).sum(1).argsort().chunk(4)  # less filling to compute on
         logits, following = zip(*(_asked(model, tokens[rows]) for rows in by_length), strict=True)
         return F.cross_entropy(torch.cat(logits), torch.cat(following))
 
     @torch.no_grad()
-    def evaluate(self, model: PlanarTransformer) -> dict[str, float]:
+    def evaluate(self, model: ColumnTransformer) -> dict[str, float]:
         """On held-out sums: loss in nats a token, and exact_match, the share that greedy decoding gets right."""
         exact = margins(model, self.held_out) > 0
         return {"loss": float(self._loss(model, self.held_out)), "exact_match": float(exact.double().mean())}
@@ -89,6 +83,7 @@ def beyond(task: RunningTotals, sums: int = 100) -> dict[str, list[list[int]]]:
     }  # fmt: skip
 
 
+@of_kind("planar")
 @dataclass(frozen=True, kw_only=True)
 class PlanarExperiment(Experiment):
     """A transformer with addresses in the plane, or on a line, on fresh sums with running totals.
@@ -97,16 +92,19 @@ class PlanarExperiment(Experiment):
     """
 
     task: RunningTotals = RunningTotals()
-    model: PlanarConfig = PlanarConfig()
+    model: ColumnConfig = ColumnConfig("grid", d_mlp=128)
     batch_size: int = 48
     data_seed: int = 0
     evaluation_count: int = 500
 
     def build(self):
-        return PlanarTransformer(self.model, self.model_seed)
+        return ColumnTransformer(self.model, self.model_seed)
 
     def objective(self, model, device):
         return PlanarObjective(self)
+
+    def add(self, model, a, b):
+        return total(model, self.task, [a, b])
 
     def finish(self, model, run):
         """What the weights of comparisons are not shipped for: `beyond_right`, the share of right sums of `beyond`;
@@ -118,9 +116,9 @@ class PlanarExperiment(Experiment):
         found = {
             "beyond_right": np.array(right), "line_right": right_by_line(model, texts["twice the numbers"]).numpy(),
         }  # fmt: skip
-        if self.model.addresses == "plane" and self.task.layout == "rows":
+        if self.model.positions == "grid" and self.task.layout == "rows":
             keys, following = every_situation()
-            lead = leads(model, keys[:, 5], keys, following)
+            lead = context_margins(model, keys[:, 5], keys, following)
             found |= {"wrong_situations": (lead <= 0).sum()[None].numpy(), "smallest_lead": lead.min()[None].numpy()}
         return found
 
@@ -150,13 +148,13 @@ def presets():
             f"planar-columns-s{seed}", "the same, written by columns", seed, steps=3000, evaluate_every=300,
             task=RunningTotals(layout="columns"),
         )  # fmt: skip
-    for addresses, about in (
-        ("label", "places, and a learned vector for each line"),
-        ("index", "places alone, lines look alike"),
-        ("token", "distances in tokens, no table"),
+    for name, positions, about in (
+        ("label", "line-label", "places, and a learned vector for each line"),
+        ("index", "column-only", "places alone, lines look alike"),
+        ("token", "distance", "distances in tokens, no table"),
     ):
         for seed in range(3):
             yield preset(
-                f"planar-{addresses}-s{seed}", about, seed, model=PlanarConfig(addresses=addresses),
+                f"planar-{name}-s{seed}", about, seed, model=ColumnConfig(positions, d_mlp=128),
                 evaluate_every=500, ships_weights=False,
             )  # fmt: skip

@@ -12,14 +12,14 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from arithlib.experiments.base import Experiment
-from arithlib.models.addressed import AddressedConfig
-from arithlib.models.tiny import TinyAdder, resize
-from arithlib.streaming import columns, context_logits, contexts, slots
+from arithlib.models.column import ColumnConfig, ColumnTransformer, kept_weights, resize
+from arithlib.settings import of_kind
+from arithlib.streaming import add, columns, context_logits, contexts, slots
 from arithlib.tasks.operands import OperandTask
 from arithlib.tasks.stress import covering_sums
 from arithlib.training import ScheduledAdamW
 
-OWN = -1  # the slot of the answer token itself
+LAST_SLOT = -1  # of `slots`: the answer token itself
 HARDEST_EVERY = 100  # steps after which the hardest situations are looked for again
 
 
@@ -33,39 +33,39 @@ def situations(slots: tuple[Tensor, Tensor], a: Tensor, b: Tensor) -> Tensor:
 @lru_cache
 def every_situation() -> Tensor:
     """(24518, S + 1) all that can occur, found in sums of at most four digits."""
-    model = TinyAdder(AddressedConfig(d_model=1, n_heads=1, d_mlp=1))
+    model = ColumnTransformer(ColumnConfig(d_model=1, n_heads=1, d_mlp=1))
     return situations(slots(model, 1), *covering_sums()).unique(dim=0)
 
 
 class _Answering(nn.Module):
     """`context_logits` as a forward pass, which is what functional_call can call."""
 
-    def __init__(self, model: TinyAdder):
+    def __init__(self, model: ColumnTransformer):
         super().__init__()
         self.model, self.slots = model, slots(model, 1)
 
     def forward(self, keys: Tensor) -> Tensor:
-        return context_logits(self.model, keys[:, OWN], keys, *self.slots)
+        return context_logits(self.model, keys[:, LAST_SLOT], keys, *self.slots)
 
 
 class TinyObjective:
     """Cross-entropy on situations as random sums bring them about, while the scaffold fades out.
 
-    Makes the model wide when it begins; `TinyExperiment.finish` cuts it. `share` is what is left of the scaffold: all
-    of it during the first tenth of the steps, nothing after half of them, a straight line between. From then on half
-    of each batch comes from the situations with the largest losses.
+    The scaffold is what the model has beyond the final size (`kept` is one on weights of that size, else zero), and
+    `share` what is left of it: all during the first tenth of the steps, nothing after half of them, a straight line
+    between. From then on half of each batch comes from the situations with the largest losses.
     """
 
-    def __init__(self, experiment: "TinyExperiment", model: TinyAdder):
+    def __init__(self, experiment: "TinyExperiment", model: ColumnTransformer):
         e = self.experiment = experiment
-        self.kept, self.share, self.generator = resize(model, e.scaffold), 0.0, torch.Generator()
+        self.kept, self.share, self.generator = kept_weights(model, e.model), 0.0, torch.Generator()
         self.answering = _Answering(model)
         drawn = torch.Generator().manual_seed(e.data_seed)
         problems = e.task.sample(e.sums, drawn)
         self.pool, self.every = situations(self.answering.slots, problems.a, problems.b), every_situation()
         self.hard = None
 
-    def loss(self, model: TinyAdder, step: int) -> Tensor:
+    def loss(self, model: ColumnTransformer, step: int) -> Tensor:
         situations = self.batch(step)
         return F.cross_entropy(self._logits(situations), situations[:, -1])
 
@@ -95,13 +95,14 @@ class TinyObjective:
         return functional_call(self.answering, {f"model.{n}": w for n, w in weights.items()}, (situations[:, :-1],))
 
     @torch.no_grad()
-    def evaluate(self, model: TinyAdder) -> dict[str, float]:
+    def evaluate(self, model: ColumnTransformer) -> dict[str, float]:
         """On every situation that there is: loss in nats, and in how many the first choice is wrong."""
         logits = self._logits(self.every)
         wrong = int((logits.argmax(1) != self.every[:, -1]).sum())
         return {"loss": float(F.cross_entropy(logits, self.every[:, -1])), "wrong": wrong}
 
 
+@of_kind("tiny")
 @dataclass(frozen=True, kw_only=True)
 class TinyExperiment(Experiment):
     """A tiny adder, trained inside a wider one (`scaffold`) which fades out.
@@ -110,35 +111,40 @@ class TinyExperiment(Experiment):
     """
 
     task: OperandTask = OperandTask(max_digits=10)
-    model: AddressedConfig
-    scaffold: AddressedConfig = AddressedConfig(d_model=8, n_heads=1, d_mlp=16)
+    model: ColumnConfig
+    scaffold: ColumnConfig = ColumnConfig(d_model=8, n_heads=1, d_mlp=16, tied=True)
     batch_size: int = 256
     sums: int = 50_000
     data_seed: int = 0
 
     def build(self):
-        return TinyAdder(self.model, self.model_seed)
+        return resize(self.initial(), self.scaffold)
+
+    def initial(self) -> ColumnTransformer:
+        """The model of the final size, around which the scaffold is built."""
+        return ColumnTransformer(self.model, self.model_seed)
 
     def objective(self, model, device):
         return TinyObjective(self, model)
 
-    def finish(self, model, run):
-        resize(model, self.model)
-        return {}
+    def add(self, model, a, b):
+        return add(model, a, b)
+
+    def kept_model(self, model):
+        return resize(model, self.model)
 
 
+@of_kind("tiny-polished")
 @dataclass(frozen=True, kw_only=True)
 class PolishExperiment(TinyExperiment):
     """The same once more without a scaffold, from where another experiment ended. start: its name."""
 
     start: str
 
-    def build(self):
+    def initial(self):
         from arithlib import checkpoints  # it imports the experiments
 
-        model = super().build()
-        model.load_state_dict(checkpoints.read(self.start).model.state_dict())
-        return model
+        return checkpoints.read(self.start).model
 
 
 # ---- presets -----------------------------------------------------------------------------------------------------
@@ -156,7 +162,7 @@ def presets():
     """Every experiment of chapter 73, from the widest on."""
     steps, again = 10_000, 10_000
     for d_model, d_mlp in ((4, 12), (4, 8)):
-        size = AddressedConfig(d_model=d_model, n_heads=1, d_mlp=d_mlp)
+        size = ColumnConfig(d_model=d_model, n_heads=1, d_mlp=d_mlp, tied=True)
         for seed in range(5):
             yield TinyExperiment(
                 name=f"tiny-{d_model}x{d_mlp}-s{seed}", about="a tiny adder (chapter 73)", steps=steps,

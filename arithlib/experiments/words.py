@@ -13,13 +13,15 @@ import numpy as np
 import torch
 
 from arithlib.experiments.depth import UNASKED, DepthExperiment, Examples
-from arithlib.models.looped import LoopedTransformer, WordConfig
+from arithlib.models.looped import LoopedConfig, LoopedTransformer
+from arithlib.settings import of_kind
 from arithlib.tasks.words import Group, alternating, cyclic, symmetric
 from arithlib.training import ScheduledAdamW
 
 GROUPS = {group.name: group for group in (cyclic(60), alternating(5), symmetric(5))}
 
 
+@of_kind("group-words")
 @dataclass(frozen=True, kw_only=True)
 class WordExperiment(DepthExperiment):
     """A looped layer that reads random words over a few elements of a group.
@@ -31,7 +33,7 @@ class WordExperiment(DepthExperiment):
     aloud: whether the product so far stands in the text after each letter, as in a chain of thought.
     """
 
-    model: WordConfig
+    model: LoopedConfig
     group: str
     letters: tuple[int, ...]
     n: int
@@ -117,7 +119,7 @@ def _preset(name, group, letters, loops, seed, *, n=16, aloud=False, steps=1000)
         batch_size=64,
         model_seed=seed,
         data_seed=seed,
-        model=WordConfig(
+        model=LoopedConfig(
             d_model=64, n_heads=4, d_mlp=256, n_layers=1, n_loops=loops, positions="learned", n_ctx=2 * n + 1,
             injection="none", d_vocab=GROUPS[group].order + 1,
         ),

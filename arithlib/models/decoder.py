@@ -16,13 +16,15 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from arithlib.models.positions import rotate, rotation
-from arithlib.tasks.prompts import D_VOCAB, digit_prompt, prompt
+from arithlib.settings import of_kind
+from arithlib.tasks.prompts import D_VOCAB
 
 MLPS = ("gelu", "gated")
 Edits = Mapping[str, Callable[[Tensor], Tensor]]
 NO_EDITS: Edits = MappingProxyType({})
 
 
+@of_kind("decoder-model")
 @dataclass(frozen=True)
 class DecoderConfig:
     """Sizes of the model.
@@ -139,11 +141,6 @@ class Decoder(nn.Module):
             rest, _ = block(rest, _unchanged, (k[which], v[which]))
         return normalise(rest[:, -1]) @ self.W_U
 
-    @torch.no_grad()
-    def add(self, a: int, b: int) -> int:
-        """a + b as this model sees it. Raises ValueError for a number without a token."""
-        return int(self.answer_logits(prompt(torch.tensor([a]), torch.tensor([b])))[0].argmax())
-
 
 class DigitDecoder(Decoder):
     """The same decoder for numbers of two digits, which writes its answer digit by digit (chapter 53)."""
@@ -158,10 +155,6 @@ class DigitDecoder(Decoder):
         for _ in range(3):
             tokens = torch.cat([tokens, self(tokens, edits).argmax(-1, keepdim=True)], 1)
         return tokens[:, -3:] @ torch.tensor([100, 10, 1], device=tokens.device)
-
-    def add(self, a: int, b: int) -> int:
-        """a + b as this model sees it. Raises ValueError for a number of more than two digits."""
-        return int(self.sums(digit_prompt(torch.tensor([a]), torch.tensor([b]))))
 
 
 def normalise(x: Tensor) -> Tensor:

@@ -10,10 +10,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from arithlib.settings import of_kind
+
 ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu, "identity": lambda x: x}
 POSITIONS = ("none", "learned")
 
 
+@of_kind("grokking-model")
 @dataclass(frozen=True)
 class GrokkingConfig:
     """Sizes of the model; the defaults are those of Nanda et al., without positions as in source 004.
@@ -78,17 +81,6 @@ class GrokkingTransformer(nn.Module):
     def W_L(self) -> Tensor:
         """(F, p) what each MLP neuron adds to the logit of each residue: W_out W_U (Nanda et al., section 4.2)."""
         return self.W_out @ self.W_U[:, :-1]
-
-    @torch.no_grad()
-    def add(self, a: int, b: int) -> int:
-        """(a + b) mod p as this model sees it: the most likely residue after `a b =`.
-
-        Raises ValueError unless 0 <= a, b < p.
-        """
-        p = self.config.p
-        if not (0 <= a < p and 0 <= b < p):
-            raise ValueError(f"a = {a}, b = {b}: this model adds residues 0 to {p - 1} modulo {p}")
-        return int(self.answer_logits(torch.tensor([[a, b]], device=self.W_E.device))[0, :p].argmax())
 
     # ---- the model as one reads it -----------------------------------------------------------------------------
 

@@ -8,7 +8,6 @@ Dimensions: B batch, T tokens, S tokens so far, D d_model, H heads, K d_head, F 
 
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -16,12 +15,14 @@ from torch import Tensor, nn
 
 from arithlib.models.attention import attend
 from arithlib.models.positions import Offsets, Placed, Positions
-from arithlib.tasks.operands import OperandTask, Problems
-from arithlib.tokenizer import ALPHABET, CharacterTokenizer
+from arithlib.settings import of_kind
+from arithlib.tasks.operands import Problems
+from arithlib.tokenizer import ALPHABET
 
 INJECTIONS = ("loop", "normed", "none")
 
 
+@of_kind("looped-model")
 @dataclass(frozen=True)
 class LoopedConfig:
     """Sizes and layout of the model.
@@ -31,7 +32,10 @@ class LoopedConfig:
     injection: "loop" adds the input before each loop (McLeish et al.), "normed" after each layer norm (source 002),
         "none" does not.
     final_norm: layer norm before the logits; source 002 has none.
-    offset: the fixed one of `add` and of evaluations that name no other; one of those that training draws.
+    offset: the fixed one of decoding and of evaluations that name no other; one of those that training draws.
+    d_vocab: tokens; those of `tokenizer.ALPHABET` by default.
+    n_ends: so many layers at either end are applied once, and those between are looped: "middle looping" of the
+        published version of source 003.
     """
 
     d_model: int = 128
@@ -46,7 +50,8 @@ class LoopedConfig:
     final_norm: bool = True
     offset: int = 20
 
-    d_vocab: ClassVar[int] = len(ALPHABET)  # a field of `WordConfig`; here it would change the hash of every run
+    d_vocab: int = len(ALPHABET)
+    n_ends: int = 0
 
     def __post_init__(self):
         if self.d_model % self.n_heads:
@@ -55,13 +60,8 @@ class LoopedConfig:
             raise ValueError(f"{self.n_layers} layers looped {self.n_loops} times: both are at least 1")
         if self.injection not in INJECTIONS:
             raise ValueError(f"injection = {self.injection!r}: choose one of {', '.join(INJECTIONS)}")
-
-
-@dataclass(frozen=True)
-class WordConfig(LoopedConfig):
-    """A model of another vocabulary than the characters."""
-
-    d_vocab: int = len(ALPHABET)
+        if self.n_ends < 0 or self.n_layers <= 2 * self.n_ends:
+            raise ValueError(f"n_ends = {self.n_ends} of {self.n_layers} layers: one must be left to loop")
 
 
 class KeyValueCache:
@@ -176,12 +176,14 @@ class LoopedTransformer(nn.Module):
     ) -> list[Tensor]:
         """The residual stream (B, T, D) after each of `loops` loops, from x; the first loop starts from the input."""
         injects, states = self.config.injection == "loop", []
+        first, last = self.config.n_ends, self.config.n_layers - self.config.n_ends
         kernel = self.kernel if activations is None else "eager"
         if activations is not None:
             activations["resid_pre"] = e
         for loop in range(loops):
             x = e if x is None else x + e if injects else x
-            for index, layer in enumerate(self.layers):
+            for index in range(0 if loop == 0 else first, self.config.n_layers if loop == loops - 1 else last):
+                layer = self.layers[index]
                 extend = None if cache is None else partial(cache.extend, (loop, index))
                 x, pattern = layer(x, e, placed, kernel, extend)
                 if activations is not None:
@@ -194,48 +196,11 @@ class LoopedTransformer(nn.Module):
         """(B, T, D) residual stream -> (B, T, V)."""
         return self.unembedding(self.final_norm(x))
 
-    def add(self, a: int, b: int) -> int:
-        """a + b as this model writes it, by greedy decoding.
-
-        Raises ValueError for a negative operand, one too long for the address table, or an answer that is no number.
-        """
-        from arithlib.decoding import greedy
-
-        problem = OperandTask("+").from_numbers([(a, b)], self.device)
-        # As many steps as any sum needs; what is still unfinished then is wrong.
-        written = greedy(self, problem.prompts(), problem.a.shape[1] + 2)
-        text = CharacterTokenizer().decode(written[0].tolist()).rstrip("$")
-        if not text.isdigit():
-            raise ValueError(f"the model answers {a} + {b} with {text!r} (least-significant digit first): no number")
-        return int(text[::-1])
-
-
-class MiddleLooped(LoopedTransformer):
-    """The first and the last layers are applied once; those between are looped.
-
-    Source: "middle looping" of the published version of source 003. ends: layers at either end, of config.n_layers.
-    Raises ValueError where none is left between.
-    """
-
-    def __init__(self, config: LoopedConfig, seed: int = 0, ends: int = 1):
-        super().__init__(config, seed)
-        if not 0 < ends < config.n_layers / 2:
-            raise ValueError(f"ends = {ends} of {config.n_layers} layers: at least 1, and one must be left to loop")
-        self.ends = ends
-
-    def forward(self, tokens: Tensor) -> Tensor:
-        """(B, T) tokens -> (B, T, V) logits of the next token."""
-        x, placed = self.embed(tokens)
-        first, middle, last = self.layers[: self.ends], self.layers[self.ends : -self.ends], self.layers[-self.ends :]
-        e = x
-        for layer in (*first, *self.config.n_loops * list(middle), *last):
-            x, _ = layer(x, e, placed, self.kernel)
-        return self.logits(x)
-
 
 # ---- loss --------------------------------------------------------------------------------------------------------
 
 
+@of_kind("progressive-loss")
 @dataclass(frozen=True)
 class ProgressiveLoss:
     """(1 - alpha) of the loss after all loops, and alpha of the loss after a random number of them.

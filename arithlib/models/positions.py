@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from arithlib.settings import of_kind
 from arithlib.tokenizer import END
 
 SCHEMES = (
@@ -63,6 +64,7 @@ def coupled(tokens: Tensor, offset: Tensor) -> Tensor:
     return torch.where(tokens == END, 0, number_index(tokens) + offset + 1)
 
 
+@of_kind("offsets")
 @dataclass(frozen=True)
 class Offsets:
     """How the number added to every index is chosen.

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from arithlib.settings import of_kind
 from arithlib.tasks.operands import Problems, pack
 from arithlib.tokenizer import ALPHABET, END, EQUALS
 
@@ -20,6 +21,7 @@ VECTORS = ("one", "random")
 FAULTS = ("right", "one zero at the end", "one zero elsewhere", "too short", "too long", "wrong bits")
 
 
+@of_kind("or-task")
 @dataclass(frozen=True)
 class Or:
     """The OR of two vectors, as long as the longer one.

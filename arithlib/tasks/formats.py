@@ -18,6 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from arithlib.settings import of_kind
 from arithlib.tasks.operands import add, carries, lengths_of
 
 ADDRESSES = ("place", "significance")
@@ -44,6 +45,7 @@ class Written:
         return torch.where(self.address > 0, self.address + offset, 0)
 
 
+@of_kind("format")
 @dataclass(frozen=True)
 class Format:
     """How sums are written.
@@ -98,6 +100,13 @@ class Format:
             torch.cat([question, written], 1), address * kept, question.shape[1], answer, length,
             carries(a, b).sum(1),
         )  # fmt: skip
+
+    def read(self, tokens: Tensor) -> int:
+        """The number that (A,) tokens of an answer write. Raises ValueError where one is no digit."""
+        if int(tokens.max()) >= self.base:
+            raise ValueError(f"the model answers with the tokens {tokens.tolist()}: no number")
+        lowest_first = tokens if self.reverse else tokens.flip(0)
+        return sum(digit * self.base**place for place, digit in enumerate(lowest_first.tolist()))
 
     def _chunks(self, digits):
         """(B, N) decimal digits -> (B, N / chunk, rounded up) of base 10^chunk, both lowest first."""

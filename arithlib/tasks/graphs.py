@@ -20,6 +20,8 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from arithlib.settings import of_kind
+
 SIGNS = ("+", "-", "*", "?", " ")  # the blank fills up shorter texts, on the left
 HELD_OUT = 16  # one problem in so many is kept from training
 NOWHERE = -1
@@ -46,6 +48,7 @@ class Problems:
         return Problems(*(getattr(self, field.name)[rows] for field in fields(self)))
 
 
+@of_kind("igsm-task")
 @dataclass(frozen=True)
 class Graphs:
     """Random problems.

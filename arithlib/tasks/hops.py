@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from arithlib.settings import of_kind
+
 
 def find(tokens: Tensor, p: int = 1) -> Tensor:
     """find_p of definition A.1 at every position.
@@ -33,6 +35,7 @@ def find(tokens: Tensor, p: int = 1) -> Tensor:
     return found[:, 1:]
 
 
+@of_kind("p-hop-task")
 @dataclass(frozen=True)
 class Hops:
     """Random sequences in which p hops lead from the last token to the answer, each to the left of the one before.

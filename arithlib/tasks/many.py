@@ -5,15 +5,18 @@ Operands are written with all their digits, leading zeros included; the answer w
 Dimensions: B problems, N operands, M digits of an operand, A digits of the largest answer, T tokens.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from arithlib.settings import of_kind
 from arithlib.tokenizer import ALPHABET, END, EQUALS
 
 
+@of_kind("multi-operand-task")
 @dataclass(frozen=True)
 class ManyOperands:
     """Sums of numbers of M digits each, every number uniform.
@@ -49,6 +52,19 @@ class ManyOperands:
         question = torch.cat([question, signs], 2).flatten(1)
         answer = F.pad(self._digits(operands.sum(1), self.answer_width(N)), (0, 1), value=END)
         return torch.cat([question, answer if self.reverse else _without_leading_zeros(answer)], 1)
+
+    def ask(self, numbers: Sequence[int]) -> Tensor:
+        """(1, T) tokens of the question, up to and including `=`. Raises ValueError for a number of more digits."""
+        if max(numbers) >= 10**self.digits:
+            raise ValueError(f"{max(numbers)} is too long: numbers are written with {self.digits} digits here")
+        return self.write(torch.tensor([list(numbers)]))[:, : self.question_width(len(numbers))]
+
+    def read(self, tokens: Tensor) -> int:
+        """The number that (A,) tokens of an answer write, up to the end token. Raises ValueError where it is none."""
+        text = "".join(ALPHABET[token] for token in tokens.tolist()).partition(ALPHABET[END])[0]
+        if not text.isdigit():
+            raise ValueError(f"the model answers with {text!r}: no number")
+        return int(text[::-1] if self.reverse else text)
 
     def question_width(self, n: int) -> int:
         """Tokens up to the sign of equality, which is one of them."""

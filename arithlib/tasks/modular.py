@@ -8,9 +8,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from arithlib.settings import of_kind
 from arithlib.tasks.pairs import SplitPairs
 
 
+@of_kind("modular-addition")
 @dataclass(frozen=True)
 class ModularAddition(SplitPairs):
     """The task `a + b = ? (mod p)` with a random share of all p * p ordered pairs as training set.

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from arithlib.settings import of_kind
 from arithlib.tokenizer import ALPHABET, END, EQUALS
 
 OPERATIONS = "+-*"
@@ -177,6 +178,7 @@ class Problems:
         return self.tokens[:, :first]
 
 
+@of_kind("operands")
 @dataclass(frozen=True)
 class OperandTask:
     """Problems of one or several operations on two operands.
@@ -222,6 +224,18 @@ class OperandTask:
         a, b = (digits_of(list(numbers), width).to(device) for numbers in (a, b))
         operation = torch.full((len(a),), ALPHABET.index(self.operations[0]), device=device)
         return self.write(a, b, operation)
+
+    def ask(self, a: int, b: int, device: torch.device | str = "cpu") -> Tensor:
+        """(1, T) tokens of the question, up to and including `=`, under the task's first operation."""
+        return self.from_numbers([(a, b)], device).prompts()
+
+    def read(self, tokens: Tensor) -> int:
+        """The number that (M,) tokens of an answer write, up to the end token. Raises ValueError where it is none."""
+        text = "".join(ALPHABET[token] for token in tokens.tolist()).partition(ALPHABET[END])[0]
+        number = text if self.reverse == "none" else text[::-1]
+        if not number.removeprefix("-").isdigit():
+            raise ValueError(f"the model answers with {text[:40]!r}: no number")
+        return int(number)
 
     def _draw(self, lengths: Tensor, width: int, generator: torch.Generator) -> Problems:
         def draw(low, high, *shape):

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from arithlib.settings import of_kind
 from arithlib.tasks.pairs import SplitPairs
 
 N_NUMBERS = 199
@@ -89,6 +90,7 @@ def digit_answer(c: Tensor) -> Tensor:
     return torch.stack([c // 100, c // 10 % 10, c % 10], -1)
 
 
+@of_kind("single-token-sums")
 @dataclass(frozen=True)
 class Sums(SplitPairs):
     """All sums of two numbers from 0 to 99, a random share of the pairs as training set.

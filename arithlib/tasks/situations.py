@@ -5,7 +5,7 @@ and what has to be written then, follows from three numbers at two places: u, th
 sight; x, the number that was added to it; y, the number being added now; and a carry into either sum. All occurs
 in sums of at most three numbers of at most four digits; `witness` finds one.
 
-Dimensions: S states, M situations, R = 8 slots in the order of `arithlib.models.planar.contexts`: the next and the
+Dimensions: S states, M situations, R = 8 slots in the order of `arithlib.grid.contexts`: the next and the
 last place of y and of x, the cell to be written (never there), the token itself, the next and last place of u + x.
 """
 
@@ -15,9 +15,7 @@ from itertools import product
 import torch
 from torch import Tensor
 
-from arithlib.tokenizer import ALPHABET, END, EQUALS
-
-ABSENT, PLUS = -1, ALPHABET.index("+")
+from arithlib.tokenizer import ABSENT, END, EQUALS, PLUS
 
 
 def _states(first: bool) -> Tensor:

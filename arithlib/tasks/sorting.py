@@ -14,6 +14,7 @@ from string import ascii_lowercase
 import torch
 from torch import Tensor
 
+from arithlib.settings import of_kind
 from arithlib.tasks.operands import Problems, digits_of, lengths_of, pack
 from arithlib.tokenizer import ALPHABET, END, EQUALS
 
@@ -37,6 +38,7 @@ def ascending(digits: Tensor, count: Tensor) -> Tensor:
     return torch.where(absent, 10**D, value).argsort(dim=1, stable=True)
 
 
+@of_kind("sorting-task")
 @dataclass(frozen=True)
 class Sorting:
     """Lists of numbers to be sorted.

@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
+from arithlib.settings import of_kind
+
 LAYOUTS = ("rows", "columns")
 KINDS = (
     "all nines",
@@ -29,6 +31,7 @@ KINDS = (
 )
 
 
+@of_kind("running-totals")
 @dataclass(frozen=True)
 class RunningTotals:
     """Sums of 1 to `max_count` numbers of 1 to `max_digits` digits each, all equally likely, as text.

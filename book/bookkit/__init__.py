@@ -1,0 +1,8 @@
+"""What makes notebooks a tested book: figures and claims that are recorded, verdicts that a rule computes, a build.
+
+It knows nothing of what the notebooks are about. A notebook says `from bookkit import figure, claim, glue, verdicts`.
+"""
+
+from bookkit.chapter import claim, figure, glue, provenance, published, verdicts
+
+__all__ = ["claim", "figure", "glue", "provenance", "published", "verdicts"]

@@ -1,0 +1,133 @@
+"""The commands that make and show the book: `python -m bookkit` with book, test, serve, reproduce, baselines, score.
+
+`make` calls the same ones. Each takes its arguments and returns an exit status.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import webbrowser
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from bookkit import claims
+from bookkit.build.project import Project
+
+COVER = "11_fourier_circles/figures/embedding-circles.svg"  # the figure on the README's front
+
+
+def book(args: list[str]) -> int:
+    """Run the notebooks that need it, build the site, check it. Further arguments go to Snakemake."""
+    project = Project.find()
+    status = run_workflow(project, "book", args)
+    # A dry run succeeds without one.
+    if status == 0 and (project.site / "index.html").is_file():
+        print(f"\nThe book is in {project.site}\nRead it with `make serve` (or `python -m bookkit serve`),")
+        print(f"or open this file in a browser: {project.site / 'index.html'}")
+    return status
+
+
+def test(args: list[str]) -> int:
+    """Make the book, then run every test against it, test files side by side. Further arguments go to pytest."""
+    project = Project.find()
+    pytest = [sys.executable, "-m", "pytest", "--numprocesses", "logical", "--dist", "loadfile"]
+    return run_workflow(project, "book", []) or run([*pytest, *args], project.root)
+
+
+def serve(args: list[str]) -> int:
+    """Show the built book in a browser, served from this machine to this machine only."""
+    parser = argparse.ArgumentParser(prog="python -m bookkit serve", description=serve.__doc__)
+    parser.add_argument("--no-browser", action="store_true", help="only print the address")
+    parser.add_argument("--port", type=int, default=8000, help="first port to try (default 8000)")
+    options = parser.parse_args(args)
+    site = Project.find().site
+    if not (site / "index.html").is_file():
+        print(f"There is no book in {site} yet. Build it first: make book", file=sys.stderr)
+        return 1
+    with server(site, options.port) as httpd:
+        address = f"http://localhost:{httpd.server_port}/"
+        print(f"The book is at {address} (Ctrl-C stops)", flush=True)
+        if not options.no_browser:
+            webbrowser.open(address)
+        try:
+            httpd.serve_forever()
+        except KeyboardInterrupt:
+            print()
+    return 0
+
+
+def reproduce(args: list[str]) -> int:
+    """Train everything this machine can, into runs/, and make the book from it. Further arguments go to Snakemake."""
+    return run_workflow(Project.find(), "reproduce", ["--config", "retrained=true", *args])
+
+
+def score(args: list[str]) -> int:
+    """Print the scoreboard: every claim and its verdict. --json: as a JSON list."""
+    parser = argparse.ArgumentParser(prog="python -m bookkit score", description=score.__doc__)
+    parser.add_argument("--json", action="store_true", help="as a JSON list")
+    options = parser.parse_args(args)
+    rows = claims.scoreboard(Project.find().build / "records")
+    print(json.dumps(rows, indent=2) if options.json else claims.score_table(rows))
+    return 0
+
+
+def baselines(args: list[str]) -> int:
+    """Make the book, then take its figures as the baselines that later ones are compared with."""
+    argparse.ArgumentParser(prog="python -m bookkit baselines", description=baselines.__doc__).parse_args(args)
+    from bookkit.build import regression
+
+    project = Project.find()
+    if status := run_workflow(project, "book", []):
+        return status
+    try:
+        lines = regression.update_baselines(project.build / "records", project.root / "tests" / "baselines")
+    except regression.RegressionError as error:
+        print(error, file=sys.stderr)
+        return 1
+    print("\n".join(lines) or "every figure agrees with its baseline; nothing to write")
+    shutil.copyfile(project.build / "records" / COVER, project.root / "book" / "_static" / "cover.svg")
+    return 0
+
+
+# -------------------------------------------------------------------------------------------------- plumbing
+
+
+def run_workflow(project: Project, target: str, args: list[str]) -> int:
+    """Bring a target of book/workflow/Snakefile up to date; returns Snakemake's exit status."""
+    project.build.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-m", "snakemake", target, "--snakefile", "book/workflow/Snakefile", "--cores", "all"]
+    # Snakemake's own lock outlives a killed build; the one below does not.
+    command += ["--nolock", "--rerun-incomplete", "--keep-going", "--quiet", "host", "progress", "reason", "rules"]
+    try:
+        with FileLock(project.build / ".lock", timeout=0):
+            return run([*command, *args], project.root)
+    except Timeout:
+        print(f"Another build is at work in {project.build}; wait for it or stop it.", file=sys.stderr)
+        return 1
+
+
+def run(command: list[str], folder: Path) -> int:
+    """Run a command in `folder` with this environment's programs first; Ctrl-C lets it finish its clean-up."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    process = subprocess.Popen(command, cwd=folder, env=os.environ | {"PATH": path})
+    try:
+        return process.wait()
+    except KeyboardInterrupt:
+        process.wait()
+        print("\nInterrupted. The same command goes on from here.", file=sys.stderr)
+        return 130
+
+
+def server(site: Path, port: int) -> ThreadingHTTPServer:
+    """An HTTP server for `site` on this machine only, at `port` or, if that is taken, at any free port."""
+    handler = partial(SimpleHTTPRequestHandler, directory=site)
+    try:
+        return ThreadingHTTPServer(("127.0.0.1", port), handler)
+    except OSError:
+        return ThreadingHTTPServer(("127.0.0.1", 0), handler)

@@ -1,0 +1,259 @@
+"""The generated pages: the scoreboard of claims, and the environment in which the notebooks ran.
+
+Both are MyST markdown with plain HTML inside: no script, no request, lists instead of wide tables, so that a phone
+can show them. Links into notebooks are relative to book/, where the pages stand.
+"""
+
+import html
+import json
+import os
+import platform
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from bookkit.chapter import COLOURS, anchor, badge
+from bookkit.claims import BECAUSE, INTERACTIVE, NOT_ATTEMPTED, Claim, Number, load_claims, scoreboard, show, tally
+
+# A source of claims.yaml: its key in the bibliography, and a heading. Any other source is cited by its own key.
+SOURCES = {
+    "000": ("loeber2024", "Everything we know about LLMs doing arithmetic"),
+    "001": ("kantamneni2025", "Language models use trigonometry to do addition"),
+    "002": ("wiman2025", "Notes on teaching transformers arithmetic"),
+    "003": ("saunshi2025", "Reasoning with latent thoughts: looped transformers"),
+    "004": ("ryanrtjj2025", "LLM arithmetic"),
+    "nanda2023": ("nanda2023", "Progress measures for grokking"),
+}
+
+STYLE = """<style>
+.score-bar { display: flex; gap: 2px; height: 1rem; margin: 0.4rem 0; }
+.score-bar span { min-width: 3px; }
+.score-key { display: inline-block; width: 0.8em; height: 0.8em; margin-right: 0.3em; }
+.score-counts { display: flex; flex-wrap: wrap; gap: 0.2rem 1.1rem; margin: 0 0 1rem; padding: 0; list-style: none; }
+.claim { margin: 0 0 1rem; padding: 0.7rem 0.9rem; border: 1px solid var(--pst-color-border, #888);
+  border-radius: 0.5rem; overflow-wrap: anywhere; }
+.claim p { margin: 0 0 0.4rem; }
+.claim dl { display: grid; grid-template-columns: minmax(5.5rem, max-content) 1fr; gap: 0.1rem 0.9rem; margin: 0; }
+.claim dt { font-weight: 600; }
+.claim dd { margin: 0; min-width: 0; }
+.claim details { margin-top: 0.4rem; }
+.claim details p { margin: 0.3rem 0; }
+</style>"""
+
+
+# --- scoreboard ---
+
+
+def scoreboard_markdown(root: Path, build: Path) -> str:
+    """The scoreboard page of the claims under `root` and what the notebooks recorded under `build`."""
+    claims = load_claims(root / "claims.yaml")
+    return scoreboard_page(scoreboard(build / "records", claims), claims)
+
+
+def scoreboard_page(rows: list[dict], claims: Mapping[str, Claim]) -> str:
+    """MyST markdown of the scoreboard: counts in all, then for each source its counts, claims measured and open.
+
+    rows: of `bookkit.claims.scoreboard`. claims: by id, for the test and the rule behind each verdict.
+    """
+    counts = tally(rows)
+    everything = counts.pop("all")
+    measured = len(rows) - everything[NOT_ATTEMPTED]
+    parts = [
+        "# Scoreboard",
+        f"{len(rows)} claims from {len(counts)} sources, {measured} of them measured so far. A rule, written down in "
+        "`claims.yaml` beside the claim, computed each verdict from what a notebook measured when this book was "
+        "built: *how it is decided* shows it, and the links lead to the table or the figure where the numbers can be "
+        "seen. *n* says how many seeds, or what else, a number is the mean of; what follows ± is the standard "
+        "deviation over them. `python -m bookkit score` prints the same in a terminal.",
+        STYLE,
+        _counts(everything),
+    ]
+    # Sources with a result come first, else in the order of claims.yaml.
+    for source in sorted(counts, key=lambda source: counts[source][NOT_ATTEMPTED] == sum(counts[source].values())):
+        own = [row for row in rows if row["source"] == source]
+        open_ = [row for row in own if row["verdict"] == NOT_ATTEMPTED]
+        key, heading = SOURCES.get(source, (source, source))
+        number = f"Source {source}: " if source.isdigit() else ""
+        parts += [f"## {number}{heading}", f"{{cite:t}}`{key}`", _counts(counts[source])]
+        parts += [_card(row, claims[row["id"]]) for row in own if row["verdict"] != NOT_ATTEMPTED]
+        if open_:
+            parts.append(_open_claims(open_))
+    return "\n\n".join(parts) + "\n"
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    """A bar, and the same in words: the words are the bar's legend."""
+    there = {verdict: count for verdict, count in counts.items() if count}
+    words = ", ".join(f"{count} {verdict}" for verdict, count in there.items())
+    bar = "".join(
+        f'<span style="flex:{count};background:{COLOURS[verdict]}"></span>' for verdict, count in there.items()
+    )
+    items = "".join(
+        f'<li><span class="score-key" style="background:{COLOURS[verdict]}" aria-hidden="true"></span>'
+        f"{count} {verdict}</li>"
+        for verdict, count in there.items()
+    )
+    return (
+        f'<div class="score-bar" role="img" aria-label="{words}">{bar}</div>\n<ul class="score-counts">{items}</ul>'
+    )
+
+
+def _card(row: dict, claim: Claim) -> str:
+    """One measured claim: what is said, what was published, what we found, where, and what made the verdict."""
+    page = f"../notebooks/{row['notebook']}.html"
+    where = f'<a href="{page}#{anchor(row["id"])}">{_text(row["notebook"])}</a>'
+    if row["figure"]:
+        where += f', <a href="{page}#{row["figure"]}">figure {_text(row["figure"])}</a>'
+    entries = {
+        "published": _text(row["published"] or "no number"),
+        "ours": _text(row["measured"]) + (f" <small>({_text(row['spread'])})</small>" if row["spread"] else ""),
+        "scale": f"{_text(row['scale'])} preset",
+        "measured in": where,
+    }
+    head = f"<p>{badge(row['verdict'])} <strong>{row['id']}</strong> {_text(row['statement'])}</p>"
+    return f'<div class="claim" id="{anchor(row["id"])}">{head}{_list(entries)}{_decided(claim)}</div>'
+
+
+def _decided(claim: Claim) -> str:
+    """Folded: the test of a claim, its rule in words and numbers, and why the rule is what it is."""
+    published = claim.published_names()
+    entries = {f"{verdict} if": _text(readable(rule, published)) for verdict, rule in claim.conditions().items()}
+    entries["otherwise"] = claim.rule["otherwise"]
+    if BECAUSE in claim.rule:
+        entries["because"] = _text(claim.rule[BECAUSE])
+    return f"<details><summary>how it is decided</summary><p>{_text(claim.test)}</p>{_list(entries)}</details>"
+
+
+STATISTICS = {
+    "mean": "mean",
+    "sd": "spread",
+    "median": "median",
+    "min": "smallest",
+    "max": "largest",
+    "n": "number of",
+}
+SIGNS = {"**": "^", "<=": "≤", ">=": "≥", "==": "=", "!=": "≠", "*": "×", "-": "−"}
+
+
+def readable(expression: str, published: Mapping[str, Number]) -> str:
+    """A rule for people: published numbers in place of their names, statistics in words, signs as in print.
+
+    >>> readable("loss_mean <= 2 * value and min(n, loss_n) >= 5", {"value": 4000})
+    'mean loss ≤ 2 × 4,000 and min(number, number of loss) ≥ 5'
+    """
+
+    def word(match: re.Match) -> str:
+        name = match[0]
+        if name in published:
+            return show(published[name])
+        measured, _, statistic = name.rpartition("_")
+        if statistic not in STATISTICS:
+            return name
+        return f"{STATISTICS[statistic]} {measured}" if measured else STATISTICS[statistic].removesuffix(" of")
+
+    expression = re.sub(r"\b[A-Za-z_]\w*\b(?!\()", word, " ".join(expression.split()))
+    return re.sub(r"\*\*|[<>=!]=|[*-]", lambda match: SIGNS[match[0]], expression)
+
+
+def _open_claims(rows: list[dict]) -> str:
+    items = "".join(
+        f'<li id="{anchor(row["id"])}"><strong>{row["id"]}</strong> {_text(row["statement"])}'
+        + (f" <small>Published: {_text(row['published'])}.</small>" if row["published"] else "")
+        + "</li>"
+        for row in rows
+    )
+    return f"<details><summary>{len(rows)} not attempted yet</summary><ul>{items}</ul></details>"
+
+
+def _list(entries: Mapping[str, str]) -> str:
+    """Names and values, the values being HTML."""
+    return f"<dl>{''.join(f'<dt>{name}</dt><dd>{value}</dd>' for name, value in entries.items())}</dl>"
+
+
+def _text(text: str) -> str:
+    """Escaped, and on one line: a blank line would end the HTML block."""
+    return html.escape(" ".join(str(text).split()))
+
+
+# --- environment ---
+
+
+def environment_markdown(root: Path, build: Path) -> str:
+    """The environment page of the runs recorded under `build`, on this machine."""
+    paths = sorted((build / "records").glob("*/run.json"))
+    runs = [json.loads(path.read_text(encoding="utf-8")) for path in paths if path.parent.name != INTERACTIVE]
+    return environment_page(runs, machine())
+
+
+def machine() -> dict[str, str]:
+    """This machine as a reader may know it: processor, cores, memory, system; no names and no paths."""
+    facts = {"processor": _processor(), "cores": str(os.cpu_count()), "system": _system()}
+    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        facts["memory"] = f"{memory / 2**30:.0f} GiB"
+    return facts
+
+
+def _processor() -> str:
+    """The processor's model where Linux tells it, else its architecture."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return f"{models[0]} ({platform.machine()})" if models else platform.machine()
+
+
+def _system() -> str:
+    try:
+        return platform.freedesktop_os_release()["PRETTY_NAME"]
+    except (OSError, KeyError):  # not Linux, or one that does not say
+        return f"{platform.system()} {platform.release()}"
+
+
+def environment_page(runs: list[dict], machine: Mapping[str, str]) -> str:
+    """MyST markdown of the environment page: machine, versions, and time, memory and status of each notebook.
+
+    runs: contents of run.json files. machine: names and values, as `machine` gives them.
+    """
+    device = ", ".join(dict.fromkeys(run["device"] for run in runs)) or "none"
+    versions: dict[str, dict[str, None]] = {}
+    for run in runs:
+        for name, number in run["versions"].items():
+            versions.setdefault(name, {})[number] = None
+    total = sum(run["seconds"] for run in runs)
+    parts = [
+        "# Environment",
+        "Where this copy of the book was made, and how long that took. Models trained elsewhere say so beside their "
+        "figures.",
+        "## Machine",
+        "\n".join(f"- **{name}:** {value}" for name, value in (machine | {"trained on": device}).items()),
+        "## Versions",
+        "\n".join(f"- **{name}:** {', '.join(numbers)}" for name, numbers in sorted(versions.items())),
+        "## Notebooks",
+        f"{len(runs)} notebooks, {duration(total)} in all. Peak memory is that of the notebook's process.",
+        "\n".join(_run_card(run) for run in runs),
+    ]
+    return "\n\n".join([*parts[:1], STYLE, *parts[1:]]) + "\n"
+
+
+def _run_card(run: dict) -> str:
+    parameters = ", ".join(f"{name} = {value!r}" for name, value in run["parameters"].items())
+    memory = run["peak_memory_mb"]
+    entries = {
+        "status": run["status"],
+        "time": f"{duration(run['seconds'])} on {run['threads']} thread{'s' if run['threads'] > 1 else ''}",
+        "peak memory": f"{show(round(memory))} MB" if memory else "not known here",
+        "parameters": parameters or "none",
+        "started": f"{run['started'][:16].replace('T', ' ')} UTC",
+    }
+    pairs = _list({name: _text(value) for name, value in entries.items()})
+    name = _text(run["notebook"])
+    link = f'<a href="../notebooks/{name}.html"><strong>{name}</strong></a>'
+    return f'<div class="claim"><p>{link}</p>{pairs}</div>'
+
+
+def duration(seconds: float) -> str:
+    """For the reader: "3 min 2 s", "12 s"."""
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

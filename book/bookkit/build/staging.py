@@ -1,0 +1,216 @@
+"""From executed notebooks to what Jupyter Book reads: one folder, laid out like the repository.
+
+`stage` is the gate in front of the book. Jupyter Book shows whatever a notebook holds, tracebacks and stale outputs
+included, and says nothing; so an executed notebook is refused here unless it ran to its end from its present source.
+What passes is cleaned (progress bars, widget state, papermill's notes, absolute paths) and each figure gets the
+caption, label and alternative text that its `figure(...)` call recorded.
+"""
+
+import json
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import nbformat
+import numpy as np
+from nbformat import NotebookNode
+
+from bookkit.build import pages
+from bookkit.build.project import Project
+
+WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
+# On a phone of 360 pixels: the width of a drawing inside its card, and the smallest text that is read with ease.
+PHONE_PIXELS, TEXT_PIXELS = 315, 8.5
+PROGRESS = re.compile(r"\d+%\|.*\|.*\d|\d+(it|s)/(s|it)\b")
+
+
+class StagingError(RuntimeError):
+    """An executed notebook that must not be published; the message lists every reason."""
+
+
+def stage(root: Path, build: Path) -> Path:
+    """Assemble `build`/stage from the pages under `root` and the executed notebooks and records under `build`.
+
+    Returns the staging folder, made anew. Raises StagingError, with every reason at once, when a notebook has not
+    been executed, failed, or was executed from another source than the present one; the folder then stays as it was.
+    """
+    root, build = root.resolve(), build.resolve()
+    files = {name: (root / name).read_bytes() for name in ("_config.yml", "_toc.yml")}
+    for path in sorted((root / "book").rglob("*")):
+        if path.is_file() and build not in path.parents and not path.name.startswith("."):
+            files[path.relative_to(root).as_posix()] = path.read_bytes()
+    problems = []
+    for source in sorted((root / "notebooks").glob("*.ipynb")):
+        try:
+            files |= _staged_notebook(source, build, root)
+        except StagingError as error:
+            problems.append(str(error))
+    if problems:
+        raise StagingError("\n".join(problems))
+    for name, page in (("scoreboard", pages.scoreboard_markdown), ("environment", pages.environment_markdown)):
+        files[f"book/{name}.md"] = page(root, build).encode()
+    files["book/rulegraph.svg"] = (build / "rulegraph.svg").read_bytes()
+    folder = build / "stage"
+    shutil.rmtree(folder, ignore_errors=True)
+    for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    return folder
+
+
+def _staged_notebook(source: Path, build: Path, root: Path) -> dict[str, bytes]:
+    """The staged notebook and the data files of its figures, by path below the staging folder."""
+    executed = build / "executed" / source.name
+    if not executed.exists():
+        raise StagingError(f"{source.name} has not been executed: expected {executed}; run `make book`")
+    notebook = nbformat.read(executed, as_version=4)
+    problems = refusals(notebook, nbformat.read(source, as_version=4))
+    if problems:
+        raise StagingError("\n".join(f"{source.name}, {problem}" for problem in problems))
+    clean(notebook, root)
+    try:
+        keys = add_figure_metadata(notebook)
+    except StagingError as error:
+        raise StagingError(f"{source.name}, {error}") from None
+    figures = build / "records" / source.stem / "figures"
+    files = {}
+    for key in keys:
+        try:
+            with np.load(figures / f"{key}.npz") as arrays:
+                files[f"figures/{key}.json"] = _readable_json({name: arrays[name] for name in arrays.files})
+            files[f"figures/{key}.svg"] = (figures / f"{key}.svg").read_bytes()
+        except FileNotFoundError as error:
+            raise StagingError(
+                f"{source.name} shows figure '{key}' but recorded no data for it: {error.filename} is missing; "
+                "execute the notebook again"
+            ) from None
+    files[f"notebooks/{source.name}"] = nbformat.writes(notebook).encode()
+    return files
+
+
+def refusals(executed: NotebookNode, source: NotebookNode) -> list[str]:
+    """Why this executed notebook must not be published; empty when nothing is wrong."""
+    ran = [c for c in executed.cells if "injected-parameters" not in c.metadata.get("tags", [])]
+    if [(c.cell_type, c.source) for c in ran] != [(c.cell_type, c.source) for c in source.cells]:
+        return ["it was executed from another source than the present one; execute it again"]
+    problems = []
+    for number, cell in enumerate(executed.cells):
+        if cell.cell_type != "code":
+            continue
+        for output in cell.outputs:
+            if output.output_type == "error":
+                problems.append(f"cell {number} failed: {output.ename}: {output.evalue}")
+        if cell.source.strip() and cell.execution_count is None:
+            problems.append(f"cell {number} was not executed: {cell.source.strip().splitlines()[0]!r}")
+    return problems
+
+
+def clean(notebook: NotebookNode, root: Path) -> None:
+    """Remove, in place, what belongs to the run and not to the page.
+
+    Progress bars and widgets (which need a kernel) go, anything else a widget output holds stays; so do papermill's
+    metadata and the place on disk where the notebook ran.
+    """
+    places = [(f"{root}/", ""), (str(root), "."), (str(Path.home()), "~")]
+    notebook.metadata = NotebookNode(
+        {key: value for key, value in notebook.metadata.items() if key in ("kernelspec", "language_info")}
+    )
+    for cell in notebook.cells:
+        tags = list(cell.metadata.get("tags", []))
+        if "injected-parameters" in tags:
+            tags.append("hide-input")
+        cell.metadata = NotebookNode({"tags": tags} if tags else {})
+        if cell.cell_type == "code":
+            cell.outputs = [output for output in map(_clean_output, cell.outputs) if output is not None]
+            for output in cell.outputs:
+                _replace_places(output, places)
+
+
+def _clean_output(output: NotebookNode) -> NotebookNode | None:
+    if output.output_type == "stream":
+        # A terminal shows only what follows the last carriage return of a line.
+        lines = [line.rstrip("\r").rpartition("\r")[2] for line in output.text.split("\n")]
+        if output.name == "stderr":
+            lines = [line for line in lines if not PROGRESS.search(line)]
+        output.text = "\n".join(lines)
+        return output if output.text.strip() else None
+    if WIDGET_VIEW in output.get("data", {}):
+        del output.data[WIDGET_VIEW]
+        # The text form of a widget, `IntSlider(value=3)`, tells a reader nothing.
+        return output if set(output.data) - {"text/plain"} else None
+    return output
+
+
+def _replace_places(output: NotebookNode, places: list[tuple[str, str]]) -> None:
+    holder = output if output.output_type == "stream" else output.data
+    for key, text in holder.items():
+        if isinstance(text, str):
+            for place, name in places:
+                text = text.replace(place, name)
+            holder[key] = text
+
+
+def add_figure_metadata(notebook: NotebookNode) -> list[str]:
+    """Turn each output of `figure(...)` into a numbered, captioned figure with alternative text.
+
+    Returns the keys of the figures in order. Raises StagingError when a cell shows a figure beside something else:
+    MyST-NB would give both the same label.
+    """
+    keys = []
+    for number, cell in enumerate(notebook.cells):
+        # What `glue` stores is taken out of the cell before it is drawn.
+        shown = [
+            output
+            for output in cell.get("outputs", [])
+            if output.output_type != "stream" and not output.metadata.get("scrapbook", {}).get("mime_prefix")
+        ]
+        figures = [output for output in shown if "arithlib" in output.metadata]
+        if not figures:
+            continue
+        note = figures[0].metadata["arithlib"]
+        if len(shown) > 1:
+            raise StagingError(
+                f"cell {number} shows figure '{note['figure']}' and {len(shown) - 1} more; "
+                "give each a cell of its own"
+            )
+        key = note["figure"]
+        figures[0].data = NotebookNode({"image/svg+xml": figures[0].data["image/svg+xml"]})
+        downloads = f"{{download}}`data </figures/{key}.json>` · {{download}}`drawing </figures/{key}.svg>`"
+        cell.metadata["mystnb"] = {
+            "figure": {"name": key, "caption": f"{note['caption']}\n\n{downloads}"},
+            "image": {"alt": note["alt"]} | ({"classes": "wide"} if _is_wide(note) else {}),
+        }
+        keys.append(key)
+    return keys
+
+
+def _is_wide(note: dict) -> bool:
+    """Whether a phone would show the smallest text too small, so that the figure scrolls there (book.css)."""
+    scale = PHONE_PIXELS / (96 * note["inches"])
+    return scale * note["points"] * 96 / 72 < TEXT_PIXELS
+
+
+def _readable_json(arrays: dict[str, np.ndarray]) -> bytes:
+    """The plotted arrays as JSON, six significant digits, for readers without numpy; NaN becomes null."""
+
+    def plain(value):
+        if isinstance(value, list):
+            return [plain(entry) for entry in value]
+        return float(f"{value:.6g}") if np.isfinite(value) else None
+
+    return json.dumps({name: plain(array.astype(float).tolist()) for name, array in arrays.items()}).encode()
+
+
+def main() -> int:
+    project = Project.find()
+    try:
+        stage(project.root, project.build)
+    except StagingError as error:
+        print(f"\nNot published:\n{error}\n", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

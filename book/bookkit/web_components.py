@@ -1,0 +1,24 @@
+"""Custom elements: figures that a reader moves in the browser, without a kernel.
+
+A module of book/_static/ defines and draws each. A page of the book loads the module from beside it; where a reader
+runs the notebook by hand, its source comes with the output.
+"""
+
+import html
+import os
+
+from bookkit.claims import repo_root
+
+
+def element(tag: str, attributes: dict[str, object], words: str, module: str) -> str:
+    """Markup of one element, with words in its place where nothing draws it, and of the module that does.
+
+    module: name of a file in book/_static/.
+    """
+    if os.environ.get("BOOKKIT_RECORDS"):
+        script = f'<script type="module" src="../_static/{module}"></script>'
+    else:
+        source = (repo_root() / "book" / "_static" / module).read_text(encoding="utf-8")
+        script = f'<script type="module">{source}</script>'
+    written = "".join(f' {name}="{html.escape(str(value))}"' for name, value in attributes.items())
+    return f"<{tag}{written}><p>{html.escape(words)}</p></{tag}>\n{script}"

@@ -1,0 +1,128 @@
+"""The checker accepts every shipped certificate, and rejects what was tampered with; it stands alone."""
+
+import ast
+import hashlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from forging import nudged
+
+from arithlib import checkpoints
+from arithlib.certify import addition, certificates, checker
+
+ROOT = Path(__file__).parents[2]
+# Those without a window take longer: tests/test_checker_unwindowed.py checks one of them, and chapter 71 all.
+CERTIFICATES = [path for path in certificates.shipped() if "unwindowed" not in path.name]
+NAME = "adder-certified"
+
+
+def files(name):
+    folder = checkpoints.find(name)
+    return folder / f"{name}.safetensors", certificates.path_of(name, folder)
+
+
+@pytest.mark.parametrize("certificate", CERTIFICATES, ids=lambda path: path.name.partition(".")[0])
+def test_a_shipped_certificate_holds(certificate):
+    checker.check(files(certificate.name.partition(".")[0])[0], certificate)
+
+
+def test_its_contexts_are_those_of_the_certifier():
+    met = addition.reachable()
+    ours = {addition.text(c): addition.ALPHABET[t] for c, t in zip(met.contexts, met.right, strict=True)}
+    assert checker.contexts() == ours
+
+
+def test_it_imports_neither_torch_nor_this_package():
+    tree = ast.parse(Path(checker.__file__).read_text())
+    imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    assert imported == {"hashlib", "json", "struct", "sys", "numpy"}
+    assert not [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+
+
+def test_it_runs_by_itself(tmp_path):
+    alone = tmp_path / "checker.py"
+    alone.write_bytes(Path(checker.__file__).read_bytes())
+    result = subprocess.run([sys.executable, "-I", alone, *files(NAME)], capture_output=True, text=True)
+    assert (result.returncode, result.stdout) == (0, "ACCEPTED: adds every pair of non-negative integers\n")
+    result = subprocess.run(
+        [sys.executable, "-I", "-O", alone, files("grokking-s0")[0], files(NAME)[1]], capture_output=True, text=True
+    )
+    assert result.returncode == 1 and "REJECTED" in result.stderr
+
+
+@pytest.fixture
+def forged(tmp_path):
+    """A function that changes the certificate, and the weights if asked to, and lets the checker look at both."""
+
+    def forge(certificate=None, weight=None, by=0.0, own_up=True):
+        content = files(NAME)[0].read_bytes()
+        stated = json.loads(files(NAME)[1].read_text())
+        if weight:
+            content = nudged(content, *weight, by)
+            if own_up:
+                stated["sha256"] = hashlib.sha256(content).hexdigest()
+        (tmp_path / "w.safetensors").write_bytes(content)
+        (tmp_path / "c.json").write_text(json.dumps(stated | (certificate or {})))
+        checker.check(tmp_path / "w.safetensors", tmp_path / "c.json")
+
+    return forge
+
+
+def test_unchanged_it_is_accepted(forged):
+    forged()
+
+
+def test_a_nudged_weight_is_rejected(forged):
+    with pytest.raises(checker.Rejected, match="other weights"):
+        forged(weight=("qkv.weight", 17), by=1e-6, own_up=False)
+
+
+def test_a_nudged_weight_with_a_new_checksum_is_rejected_where_it_matters(forged):
+    with pytest.raises(checker.Rejected, match="margin is .* not as stated"):
+        forged(weight=("unembedding.bias", 5), by=20.0)
+
+
+@pytest.mark.parametrize("name", ["margin", "margin_float32"])
+def test_an_overstated_margin_is_rejected(forged, name):
+    stated = json.loads(files(NAME)[1].read_text())[name]
+    with pytest.raises(checker.Rejected, match=f"{name} is .* not as stated"):
+        forged({name: 2 * stated})
+    with pytest.raises(checker.Rejected, match="not as stated"):
+        forged({name: 0.0})
+
+
+def test_a_missing_context_is_rejected(forged):
+    lines = sorted(context + token for context, token in checker.contexts().items())[1:]
+    digest = hashlib.sha256("\n".join(lines).encode()).hexdigest()
+    with pytest.raises(checker.Rejected, match="not the contexts that occur"):
+        forged({"contexts": {"count": len(lines), "sha256": digest}})
+
+
+def test_a_weaker_hypothesis_is_rejected(forged):
+    with pytest.raises(checker.Rejected, match="another error"):
+        forged({"exp_error": 0.0})
+
+
+def test_the_file_of_another_checkpoint_is_rejected():
+    with pytest.raises(checker.Rejected, match="other weights"):
+        checker.check(files("adder-wide-s0")[0], files(NAME)[1])
+
+
+@pytest.mark.parametrize("name", ["grokking-s0", "adder-unwindowed-s0"])
+def test_the_weights_of_another_kind_of_model_are_rejected(name):
+    with pytest.raises(checker.Rejected, match="no weights of this model"):
+        checker.check(files(name)[0], files(NAME)[1])
+
+
+def test_another_place_of_the_smallest_margin_is_rejected(forged):
+    with pytest.raises(checker.Rejected, match="not where the certificate says"):
+        forged({"margin_at": ".+=00"})
+
+
+def test_weights_that_are_no_numbers_are_rejected(forged):
+    with pytest.raises(checker.Rejected, match="not finite"):
+        forged(weight=("near", 0), by=np.inf)

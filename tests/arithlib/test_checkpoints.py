@@ -1,0 +1,211 @@
+"""A checkpoint is whole, fresh and untouched, or it is refused with what to do."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+import torch
+
+import arithlib
+from arithlib import checkpoints, experiments
+from arithlib.cli import main
+from arithlib.models.grokking import GrokkingConfig
+from arithlib.tasks.modular import ModularAddition
+
+
+@pytest.fixture
+def small(monkeypatch, tmp_path):
+    """A registered experiment of a second, with empty shipped and local folders."""
+    experiment = experiments.GrokkingExperiment(
+        name="small", about="a test", steps=20, evaluate_every=10, snapshot_steps=(0, 20),
+        task=ModularAddition(p=17), model=GrokkingConfig(p=17, d_model=16, n_heads=2, d_head=8, d_mlp=32),
+    )  # fmt: skip
+    monkeypatch.setitem(experiments.EXPERIMENTS, "small", experiment)
+    monkeypatch.setattr(checkpoints, "shipped_folder", lambda: tmp_path / "checkpoints")
+    monkeypatch.setattr(checkpoints, "local_folder", lambda: tmp_path / "runs")
+    monkeypatch.setattr(checkpoints, "SEARCH", [])
+    return experiment
+
+
+def test_what_was_trained_is_what_is_read(small, tmp_path):
+    made = checkpoints.make("small", device="cpu", progress=False)
+    read = checkpoints.read("small")
+    for name, value in made.model.state_dict().items():
+        assert torch.equal(read.model.state_dict()[name], value)
+    assert read.history["step"].tolist() == [0, 10, 20]
+    assert read.history["W_E_norms"].shape == (3, 17)
+    assert read.history["progress_step"].tolist() == [0, 20]
+    assert read.at(20, "test_loss") == pytest.approx(read.provenance["final"]["test_loss"])
+    assert arithlib.load("small").add(3, 4) == read.add(3, 4)
+    with pytest.raises(ValueError, match="not evaluated at step 15"):
+        read.at(15, "test_loss")
+
+
+def test_provenance_says_how_it_was_made(small):
+    note = checkpoints.make("small", device="cpu", progress=False).provenance
+    assert note["hash"] == small.hash() and note["settings"]["task"]["p"] == 17
+    assert note["settings"]["model_seed"] == note["settings"]["task"]["data_seed"] == 0
+    for key in ("sha256", "seconds", "device", "threads", "torch", "steps", "scale", "final", "made"):
+        assert note[key] or note[key] == 0, key
+
+
+def test_it_trains_once_and_then_reads(small, capsys):
+    first = checkpoints.load_or_train("small", progress=False)
+    assert "Training small: 20 steps, for the first time here." in capsys.readouterr().out
+    again = checkpoints.load_or_train("small", progress=False)
+    assert capsys.readouterr().out == ""
+    assert again.provenance == first.provenance
+    checkpoints.load_or_train("small", retrain=True, progress=False)
+    assert "last time that took" in capsys.readouterr().out
+
+
+def test_shipped_weights_come_before_local_ones(small, tmp_path):
+    checkpoints.make("small", tmp_path / "runs", device="cpu", progress=False)
+    assert checkpoints.find("small") == tmp_path / "runs"
+    checkpoints.make("small", tmp_path / "checkpoints/small", device="cpu", progress=False)
+    assert checkpoints.find("small") == tmp_path / "checkpoints/small"
+
+
+def test_the_folder_a_reproduction_names_comes_before_the_shipped_weights(small, tmp_path, monkeypatch):
+    checkpoints.SEARCH.insert(0, tmp_path / "runs")
+    checkpoints.make("small", tmp_path / "checkpoints/small", device="cpu", progress=False)
+    assert checkpoints.find("small") == tmp_path / "checkpoints/small"
+    checkpoints.make("small", tmp_path / "runs", device="cpu", progress=False)
+    assert checkpoints.find("small") == tmp_path / "runs"
+
+
+def test_a_checkpoint_of_ones_own_is_read_without_a_registry(small, tmp_path, monkeypatch):
+    """Its note holds every setting, so that whoever has the two files has the model."""
+    made = checkpoints.make("small", device="cpu", progress=False)
+    monkeypatch.delitem(experiments.EXPERIMENTS, "small")
+    read = checkpoints.load("small")
+    assert read.experiment.settings() == small.settings() and read.experiment.about == "a test"
+    assert torch.equal(read.model.W_E, made.model.W_E) and read.add(3, 4) == made.add(3, 4)
+
+
+def test_a_note_of_settings_that_nobody_here_knows_is_refused(small, tmp_path, monkeypatch):
+    checkpoints.make("small", device="cpu", progress=False)
+    monkeypatch.delitem(experiments.EXPERIMENTS, "small")
+    note = tmp_path / "runs/small.json"
+    note.write_text(note.read_text().replace('"kind": "grokking-model"', '"kind": "a stranger\'s"'))
+    with pytest.raises(checkpoints.CheckpointError, match="no settings of the kind .* import the module"):
+        checkpoints.read("small")
+
+
+def test_a_missing_checkpoint_says_how_to_make_it(small):
+    with pytest.raises(checkpoints.CheckpointError, match="python -m arithlib train small"):
+        checkpoints.read("small")
+
+
+def test_a_stale_checkpoint_is_refused(small, monkeypatch):
+    checkpoints.make("small", device="cpu", progress=False)
+    monkeypatch.setitem(experiments.EXPERIMENTS, "small", dataclasses.replace(small, model_seed=1))
+    with pytest.raises(checkpoints.CheckpointError, match="small is stale.*--retrain"):
+        checkpoints.read("small")
+
+
+@pytest.mark.parametrize("damage", ["truncated", "altered"])
+def test_a_truncated_or_altered_checkpoint_is_refused(small, tmp_path, damage):
+    checkpoints.make("small", device="cpu", progress=False)
+    weights = tmp_path / "runs/small.safetensors"
+    content = bytearray(weights.read_bytes())
+    if damage == "truncated":
+        del content[-100:]
+    else:
+        content[-5] ^= 1
+    weights.write_bytes(bytes(content))
+    with pytest.raises(checkpoints.CheckpointError, match="truncated or altered"):
+        checkpoints.read("small")
+
+
+@pytest.mark.parametrize("damage", ["stale", "altered"])
+def test_training_again_mends_what_was_shipped_stale_or_altered(small, tmp_path, monkeypatch, damage):
+    checkpoints.make("small", tmp_path / "checkpoints/small", device="cpu", progress=False)
+    if damage == "stale":
+        monkeypatch.setitem(experiments.EXPERIMENTS, "small", dataclasses.replace(small, model_seed=1))
+    else:
+        (tmp_path / "checkpoints/small/small.safetensors").write_bytes(b"")
+    with pytest.raises(checkpoints.CheckpointError):
+        checkpoints.read("small")
+    checkpoints.load_or_train("small", retrain=True, progress=False)
+    assert checkpoints.find("small") == tmp_path / "runs"
+    assert checkpoints.read("small").experiment == experiments.get("small")
+
+
+def test_the_command_trains_what_is_stale_and_leaves_what_is_fresh(small, monkeypatch, capsys):
+    assert main(["train", "small", "--device", "cpu"]) == 0 and checkpoints.is_here("small")
+    assert "small: " in capsys.readouterr().out
+    assert main(["train", "small", "--device", "cpu"]) == 0
+    assert "matching weights are here already" in capsys.readouterr().out
+    monkeypatch.setitem(experiments.EXPERIMENTS, "small", dataclasses.replace(small, model_seed=1))
+    assert not checkpoints.is_here("small")
+    assert main(["list", "small"]) == 0 and "unusable" in capsys.readouterr().out
+    assert main(["train", "small", "--device", "cpu"]) == 0
+    assert checkpoints.read("small").experiment.model_seed == 1
+
+
+def test_a_gpu_that_is_not_there_is_refused(small, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(ValueError, match="no CUDA device"):
+        checkpoints.make("small", device="cuda")
+
+
+def test_missing_weights_and_an_unreadable_note_are_named(small, tmp_path):
+    checkpoints.make("small", device="cpu", progress=False)
+    note = tmp_path / "runs/small.json"
+    content = note.read_text()
+    note.write_text("{")
+    with pytest.raises(checkpoints.CheckpointError, match="small.json cannot be read"):
+        checkpoints.read("small")
+    note.write_text(content)
+    (tmp_path / "runs/small.safetensors").unlink()
+    with pytest.raises(checkpoints.CheckpointError, match="small.safetensors is missing"):
+        checkpoints.read("small")
+
+
+def test_names_and_descriptions_do_not_make_a_checkpoint_stale(small):
+    assert dataclasses.replace(small, name="other", about="words").hash() == small.hash()
+    assert dataclasses.replace(small, steps=21).hash() != small.hash()
+
+
+def test_the_registry_names_what_it_has(monkeypatch):
+    with pytest.raises(experiments.UnknownExperiment, match="Did you mean grokking-s0"):
+        experiments.get("groking-s0")
+    assert [e.name for e in experiments.match("grokking-wd3-*")] == [f"grokking-wd3-s{seed}" for seed in range(5)]
+    hashes = [e.hash() for e in experiments.EXPERIMENTS.values()]
+    assert len(set(hashes)) == len(hashes)
+
+
+def test_embeddings_stay_on_the_circles_they_are_confined_to(small):
+    confined = dataclasses.replace(small, frequencies=(2, 5))
+    experiments.EXPERIMENTS["small"] = confined
+    norms = checkpoints.make("small", device="cpu", progress=False).history["W_E_norms"]
+    allowed = [0, 3, 4, 9, 10]
+    assert np.delete(norms, allowed, axis=1).max() < 1e-4 < norms[:, allowed].min()
+
+
+def test_a_shipped_note_is_json_that_a_person_can_read(small, tmp_path):
+    checkpoints.make("small", device="cpu", progress=False)
+    text = (tmp_path / "runs/small.json").read_text()
+    assert list(json.loads(text)) == sorted(json.loads(text)) and text.count("\n") > 20
+
+
+def test_a_run_is_shipped_with_its_weights_or_with_its_measurements_only(small, tmp_path, monkeypatch):
+    made = checkpoints.make("small", device="cpu", progress=False)
+    whole = checkpoints.ship("small")
+    assert whole.parent == tmp_path / "checkpoints/small"
+    assert torch.equal(checkpoints.read("small", whole.parent).model.state_dict()["W_E"], made.model.W_E)
+    size = whole.stat().st_size
+
+    one_of_many = dataclasses.replace(small, ships_weights=False)
+    assert one_of_many.hash() == small.hash()
+    monkeypatch.setitem(experiments.EXPERIMENTS, "small", one_of_many)
+    assert checkpoints.ship("small").stat().st_size < size
+    read = checkpoints.read("small")
+    assert read.model is None
+    assert np.array_equal(read.history["test_loss"], np.float32(made.history["test_loss"]))
+    assert checkpoints.load("small").add(3, 4) == made.add(3, 4)  # a reader's own run has them
+    (tmp_path / "runs" / "small.json").unlink()
+    with pytest.raises(checkpoints.CheckpointError, match="only the measurements.*train small --retrain"):
+        checkpoints.load("small")

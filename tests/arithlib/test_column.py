@@ -1,0 +1,327 @@
+"""The column transformer: for all positions its forward is its definition, and shipped weights say what they said."""
+
+import json
+import math
+import random
+from pathlib import Path
+
+import pytest
+import torch
+
+from arithlib import checkpoints, experiments
+from arithlib.models.column import (
+    GRID,
+    POSITIONS,
+    RELATIVE,
+    ROTARY,
+    TABLES,
+    ColumnConfig,
+    ColumnTransformer,
+    kept_weights,
+    number_of,
+    resize,
+    table_address,
+)
+from arithlib.models.positions import addresses, coupled, number_index
+from arithlib.tasks.operands import OperandTask
+from arithlib.tasks.totals import LAYOUTS, RunningTotals
+from arithlib.tokenizer import ABSENT, END, CharacterTokenizer
+
+SIZES = dict(d_model=8, n_heads=2, d_mlp=16, n_rows=12)
+SUMS = OperandTask(max_digits=4).sample(5, torch.Generator().manual_seed(0)).tokens
+GOLDEN = json.loads(Path(__file__).with_name("column_golden.json").read_text())
+
+
+def made(positions="window", **more):
+    config = ColumnConfig(positions, **{**SIZES, **more})
+    return ColumnTransformer(config, seed=1).eval().requires_grad_(False)
+
+
+def encode(*texts):
+    return CharacterTokenizer().encode_batch(texts, end=False)
+
+
+def totals(count=3):
+    rng = random.Random(3)
+    return encode(*(RunningTotals().write(RunningTotals().sample(rng)) for _ in range(count)))
+
+
+# ---- the definition ----------------------------------------------------------------------------------------------
+
+
+def address_by_hand(m, tokens, offset):
+    """Row, line or angle of every token; 0 where there is none."""
+    index, found = 0, []
+    lines = table_address(tokens[None])[1][0].tolist()
+    for place, token in enumerate(tokens.tolist()):
+        index = index + 1 if token < 10 else 0
+        found.append({
+            "abacus": index + offset if token < 10 else 0, "coupling": 0 if token == END else index + offset + 1,
+            "rotary": index, "rotary-text": place, "line-label": min(lines[place], m.config.n_rows - 1),
+        }.get(m.config.positions, 0))  # fmt: skip
+    return found
+
+
+def slot_by_hand(m, tokens, t, s):
+    """The relative position of key s for query t, None where it is not seen."""
+    part, line, index = (row[0].tolist() for row in table_address(tokens[None]))
+    near, up, left = range(m.config.window + 1), line[t] - line[s], index[t] + 1 - index[s]
+    if m.config.positions == "distance":
+        return min(t - s, m.config.n_rows)
+    if m.config.positions == "grid":
+        return (part[s] * len(near) + up) * len(near) + left if up in near and left in near else None
+    return part[s] * len(near) + left if left in near else None
+
+
+def score_by_hand(m, tokens, address, q, k, t, s, h):
+    """Score of key s for query t in head h; None where it is masked."""
+    kind, K = m.config.positions, q.shape[-1]
+    number, index = number_of(tokens[None])[0], number_index(tokens[None])[0]
+    if kind in ROTARY:  # pairs of entries, turned as complex numbers
+        pairs = [torch.complex(y[: K // 2], y[K // 2 :]).tolist() for y in (q[t, h], k[s, h])]
+        angles = [1e4 ** (-2 * i / K) * (address[t] - address[s]) for i in range(K // 2)]
+        return sum((a * b.conjugate() * complex(math.cos(x), math.sin(x))).real
+                   for a, b, x in zip(*pairs, angles, strict=True)) / math.sqrt(K)  # fmt: skip
+    score, distance = float(q[t, h] @ k[s, h]) / math.sqrt(K), int(index[t] + 1 - index[s])
+    if kind in GRID:
+        slot = slot_by_hand(m, tokens, t, s)
+        return None if slot is None else score + float(m.near[slot, h])
+    if kind in TABLES:
+        return score
+    outside = max(0, -distance, distance - m.config.window)
+    if outside == 0:
+        score += float(m.near[h, number[s], distance])
+    elif kind == "window":
+        return None
+    elif kind == "alibi":
+        score -= outside * math.exp(float(m.log_slope[h]))
+    return score * (math.log(t + 1) if kind == "log-scaled" else 1.0)
+
+
+def by_hand(m, tokens, offset=0):
+    """Logits of one text in double precision, query by query and key by key."""
+    address, x = address_by_hand(m, tokens, offset), m.embedding(tokens)
+    if m.config.positions not in GRID:
+        x = x + m.numbers.weight[number_of(tokens[None])[0]]
+    if m.config.positions in TABLES:
+        x = x + m.rows.weight[address]
+    if m.config.positions == "line-label":
+        x = x + m.lines.weight[address]
+    q, k, v = m.qkv(x).unflatten(-1, (3, m.config.n_heads, -1)).unbind(1)
+    logits = []
+    for t in range(len(tokens)):
+        z = []
+        for h in range(m.config.n_heads):
+            scores = {s: score_by_hand(m, tokens, address, q, k, t, s, h) for s in range(t + 1)}
+            weights = {s: math.exp(score) for s, score in scores.items() if score is not None}
+            values = {s: v[s, h] for s in weights}
+            if m.config.positions in GRID:
+                values = {s: v[s, h] + m.near_value[slot_by_hand(m, tokens, t, s), h] for s in weights}
+            z.append(sum(w * values[s] for s, w in weights.items()) / sum(weights.values()))
+        mid = x[t] + m.out(torch.cat(z))
+        logits.append(m.unembedding(mid + m.mlp_out(m.mlp_in(mid).clamp(min=0))))
+    return torch.stack(logits)
+
+
+@pytest.mark.parametrize("more", [{}, {"window": 2, "n_rows": 9}])
+@pytest.mark.parametrize("positions", POSITIONS)
+def test_the_forward_is_the_definition(positions, more):
+    model, tokens = made(positions, **more).double(), totals() if positions in GRID else SUMS
+    logits, activations = model(tokens, return_activations=True)
+    torch.testing.assert_close(logits, torch.stack([by_hand(model, row) for row in tokens]), rtol=1e-6, atol=1e-6)
+    torch.testing.assert_close(model(tokens), logits)
+    B, T = tokens.shape
+    torch.testing.assert_close(activations["pattern"].sum(-1), torch.ones(B, 2, T).double())
+    assert set(activations) == {"resid_pre", "resid_mid", "resid_post", "pattern"}
+    torch.testing.assert_close(model.add_neurons(activations["resid_mid"]), activations["resid_post"])
+    torch.testing.assert_close(model.unembedding(activations["resid_post"]), logits)
+
+
+@pytest.mark.parametrize("positions", POSITIONS)
+def test_later_tokens_change_nothing_before_them(positions):
+    tokens = encode("12+34=46=", "12+34=99+")
+    first, second = made(positions)(tokens)
+    torch.testing.assert_close(first[:6], second[:6])
+
+
+def test_numbers_and_indices_are_those_of_the_docstring():
+    tokens = encode("321+654=975$")
+    assert number_of(tokens)[0].tolist() == [0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3]
+    assert number_index(tokens)[0].tolist() == [1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0]
+
+
+def test_parts_and_lines_are_those_of_the_docstring():
+    part, line, index = (row[0].tolist() for row in table_address(encode("21+43+5=21=64=15=$")))
+    assert part == [0] * 7 + [1] * 11
+    assert line == [0, 0, 1, 1, 1, 2, 2, 0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3]
+    assert index == [1, 2, 0, 1, 2, 0, 1, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 0]
+
+
+# ---- what is seen ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("positions", RELATIVE)
+def test_a_windowed_answer_depends_on_two_columns_and_its_own_digit_alone(positions):
+    model, text = made(positions), "1234+5678=6802"
+    seen_by_last = {3, 8, 13}  # column 4 of both operands, and the token itself: column 5 is empty
+    seen_by_eight = {1, 2, 6, 7, 11}  # columns 2 and 3, and itself
+    for place, seen in ((13, seen_by_last), (11, seen_by_eight)):
+        logits = model(encode(text))[0, place]
+        for changed in set(range(place + 1)) - {4, 9}:
+            other = text[:changed] + str((int(text[changed]) + 1) % 10) + text[changed + 1 :]
+            same = torch.equal(model(encode(other))[0, place], logits)
+            assert same == (positions == "window" and changed not in seen), (place, changed)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_an_answer_token_in_the_grid_depends_on_seven_tokens_alone(layout):
+    model, tokens = made("grid"), encode(RunningTotals(layout=layout).write([123, 456, 789]))
+    slots = model.slots(tokens)[0]
+    for place in ((table_address(tokens)[0] == 1) & (tokens != END))[0].nonzero()[:, 0].tolist():
+        seen = set((slots[place] != ABSENT).nonzero()[:, 0].tolist())
+        assert place in seen and len(seen) <= 7 and max(seen) == place
+        for changed in range(place + 1):
+            if tokens[0, changed] < 10:  # a sign would change addresses
+                other = tokens.clone()
+                other[0, changed] = (tokens[0, changed] + 1) % 10
+                same = torch.equal(model(other)[0, place], model(tokens)[0, place])
+                assert same == (changed not in seen), (place, changed)
+
+
+@pytest.mark.parametrize("positions", POSITIONS)
+def test_a_reach_leaves_what_is_near_and_the_rest_keeps_its_proportions(positions):
+    model, tokens = made(positions), SUMS[:1, :10]
+    free, held = (model(tokens, reach=reach, return_activations=True)[1]["pattern"][0] for reach in (None, 1))
+    index = number_index(tokens)[0].tolist()
+    for t in range(len(index)):
+        kept = [s for s in range(t + 1) if -1 <= index[t] + 1 - index[s] <= 2]
+        lost = [s for s in range(len(index)) if s not in kept]
+        assert (held[:, t, lost] == 0).all()
+        torch.testing.assert_close(held[:, t, kept], free[:, t, kept] / free[:, t, kept].sum(-1, keepdim=True))
+
+
+def test_without_a_vector_for_its_number_three_equal_digits_and_one_would_look_the_same():
+    model = made()
+    after_end, after_two_columns = encode("1+2=3"), encode("1133+0=1133")
+    logits = [model(text)[0, place] for text, place in ((after_end, 4), (after_two_columns, 9))]
+    assert not torch.allclose(*logits)
+    torch.nn.init.zeros_(model.numbers.weight)
+    # `3` of 33 + nothing reads 3, 3 and itself; with nothing above it, it would read itself alone.
+    x = model.embedding.weight[3]
+    alone = model.unembedding(model.add_neurons(x + model.out(model.qkv(x).unflatten(-1, (3, -1))[2])))
+    torch.testing.assert_close(model(after_two_columns)[0, 9], alone)
+
+
+def test_the_slope_is_positive_whatever_its_parameter():
+    model = made("alibi")
+    torch.nn.init.constant_(model.log_slope, -3.0)
+    bias = model.bias_at(torch.tensor(0), torch.arange(-5, 8))
+    assert (bias[:5].diff(dim=0) > 0).all() and (bias[7:].diff(dim=0) < 0).all()
+
+
+# ---- addresses ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("positions", POSITIONS)
+def test_only_tables_feel_an_offset(positions):
+    model, offset = made(positions).double(), torch.tensor([[3]])
+    logits = model(SUMS, offset)
+    assert torch.equal(model(SUMS), logits) == (positions not in TABLES)
+    torch.testing.assert_close(logits[0], by_hand(model, SUMS[0], offset=3), rtol=1e-6, atol=1e-6)
+
+
+def test_addresses_are_those_of_the_looped_adders_schemes():
+    offset = torch.tensor([[2]])
+    for positions, known in (("abacus", addresses), ("coupling", coupled)):
+        assert torch.equal(made(positions).address(SUMS, offset), known(SUMS, offset))
+
+
+def test_what_does_not_exist_is_refused():
+    with pytest.raises(ValueError, match="address 13: the table ends at 11"):
+        made("coupling")(torch.tensor([[1, 2, 3]]), torch.tensor([[9]]))
+    with pytest.raises(ValueError, match="'rotary-text' do not follow"):
+        made("rotary-text").address_at(torch.tensor(1), torch.tensor(1))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"n_heads": 3}, "not a multiple of n_heads = 3"),
+        ({"d_model": 6, "positions": "rotary"}, "not a multiple of 2 n_heads = 4"),
+        ({"window": 0}, "at least 1"),
+        ({"n_rows": 0}, "at least 1"),
+        ({"positions": "polar"}, "window, alibi, full, log-scaled, abacus"),
+    ],
+)
+def test_impossible_configurations_are_refused(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        ColumnConfig(**{**SIZES, **wrong})
+
+
+# ---- other sizes -------------------------------------------------------------------------------------------------
+
+SMALL = ColumnConfig(d_model=3, n_heads=1, d_mlp=4, tied=True)
+WIDE = ColumnConfig(d_model=6, n_heads=1, d_mlp=9, tied=True)
+
+
+def test_tied_tables_count_once():
+    model = ColumnTransformer(SMALL)
+    assert model.unembedding.weight is model.embedding.weight
+    d, f = SMALL.d_model, SMALL.d_mlp
+    expected = 15 * d + 4 * d + 4 * 2 + 3 * (d * d + d) + d * d + (d * f + f) + (f * d + d) + 15
+    assert sum(parameter.numel() for parameter in model.parameters()) == expected
+
+
+def test_the_state_has_tied_tables_apart_so_that_safetensors_can_keep_them():
+    state = ColumnTransformer(SMALL).state_dict()
+    assert state["unembedding.weight"].data_ptr() != state["embedding.weight"].data_ptr()
+    assert torch.equal(state["unembedding.weight"], state["embedding.weight"])
+
+
+def test_cutting_off_weights_that_are_zero_changes_no_output():
+    model, tokens = ColumnTransformer(SMALL, seed=1), encode("321+654=97")
+    expected, wide = model(tokens), resize(model, WIDE)
+    assert model.config == SMALL and not torch.allclose(wide(tokens), expected)
+    kept = kept_weights(wide, SMALL)
+    assert sum(int(mask.sum()) for mask in kept.values()) == sum(value.numel() for value in model.parameters())
+    with torch.no_grad():
+        for name, value in wide.named_parameters():
+            value.mul_(kept[name])
+    torch.testing.assert_close(wide(tokens), expected, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(resize(wide, SMALL)(tokens), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_several_heads_are_not_resized():
+    two = ColumnConfig(d_model=4, n_heads=2)
+    with pytest.raises(ValueError, match="n_heads = 2"):
+        resize(ColumnTransformer(two), SMALL)
+    with pytest.raises(ValueError, match="n_heads = 2"):
+        resize(ColumnTransformer(SMALL), two)
+
+
+# ---- recorded numbers --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("positions", POSITIONS)
+def test_initial_weights_are_the_recorded_draws(positions):
+    model = ColumnTransformer(ColumnConfig(positions, d_model=16, n_heads=2, d_mlp=12, n_rows=9), seed=3)
+    found = {name: float(value.detach().double().sum()) for name, value in model.named_parameters()}
+    assert found == pytest.approx(GOLDEN["initial"][positions], abs=1e-5)
+
+
+@pytest.mark.parametrize("name", GOLDEN["logits"])
+def test_a_shipped_model_gives_the_recorded_logits(name):
+    model = checkpoints.read(name).model.double()
+    text = GOLDEN["texts"]["totals" if model.config.positions in GRID else "sum"]
+    with torch.no_grad():
+        logits = model(encode(text))[0].mean(0)
+    assert logits.tolist() == pytest.approx(GOLDEN["logits"][name], rel=1e-5, abs=1e-5)
+
+
+def test_every_shipped_column_transformer_has_recorded_logits():
+    shipped = {
+        path.stem for path in checkpoints.shipped()
+        if isinstance(getattr(experiments.get(path.stem), "model", None), ColumnConfig)
+        and experiments.get(path.stem).ships_weights
+    }  # fmt: skip
+    assert shipped == set(GOLDEN["logits"])

@@ -1,0 +1,223 @@
+"""The loop: measured at both ends, interrupted anywhere, resumed to the same bits."""
+
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from arithlib import training
+from arithlib.files import FileProblem, load_tensors
+from arithlib.training import AdamW, OutOfTime, ScheduledAdamW, train
+
+
+class Regression:
+    """Fit y = 3 x on batches drawn from the step."""
+
+    def loss(self, model, step):
+        x = torch.randn(32, 4, generator=torch.Generator().manual_seed(step))
+        return (model(x) - 3 * x.sum(1, keepdim=True)).square().mean()
+
+    def evaluate(self, model):
+        return {"loss": self.loss(model, 10**6).item(), "weight": model.weight.detach().numpy().copy()}
+
+
+def linear(seed=0):
+    torch.manual_seed(seed)
+    return nn.Linear(4, 1)
+
+
+def run(model, steps=25, **more):
+    return train(
+        model, Regression(), AdamW(lr=0.05, weight_decay=0.0), steps, evaluate_every=10, progress=False, **more
+    )
+
+
+def test_it_learns_and_measures_at_zero_at_intervals_and_at_the_end():
+    result = run(linear(), 400)
+    assert result.history["step"].tolist() == list(range(0, 401, 10))
+    assert result.history["weight"].shape == (41, 1, 4)
+    assert result.history["loss"][-1] < 0.5 < result.history["loss"][0]
+    assert run(linear(), 25).history["step"].tolist() == [0, 10, 20, 25]
+
+
+def test_the_warm_up_is_linear_and_then_flat():
+    assert [AdamW(lr=1.0, warmup_steps=4).lr_at(step) for step in range(6)] == [0.25, 0.5, 0.75, 1, 1, 1]
+
+
+def test_the_rate_falls_to_zero_as_the_schedule_says():
+    cosine = ScheduledAdamW(lr=1.0, warmup_steps=4, steps=104)
+    assert [cosine.lr_at(step) for step in (0, 3, 4, 54, 104)] == pytest.approx([0.25, 1, 1, 0.5, 0])
+    trapezoid = ScheduledAdamW(lr=1.0, warmup_steps=4, steps=100, schedule="trapezoid", decay_steps=20)
+    assert [trapezoid.lr_at(step) for step in (1, 50, 80, 90, 100)] == pytest.approx([0.5, 1, 1, 0.5, 0])
+    assert ScheduledAdamW(lr=1.0, warmup_steps=4, schedule="constant").lr_at(10**6) == 1
+    with pytest.raises(ValueError, match="choose one of constant, cosine, trapezoid"):
+        ScheduledAdamW(schedule="linear", steps=1000)
+    with pytest.raises(ValueError, match="50 steps leave nothing between 100 steps of warm-up"):
+        ScheduledAdamW(steps=50)
+
+
+def test_gradients_are_clipped_to_their_norm():
+    class Steep(Regression):
+        def loss(self, model, step):
+            return 1e4 * super().loss(model, step)
+
+    norms = []
+    optimizer = ScheduledAdamW(schedule="constant", clip_norm=0.5)
+    train(
+        linear(), Steep(), optimizer, 3, evaluate_every=10, progress=False,
+        after_step=lambda m: norms.append(float(sum(p.grad.square().sum() for p in m.parameters()) ** 0.5)),
+    )  # fmt: skip
+    assert norms == pytest.approx([0.5] * 3, rel=1e-4)
+
+
+def test_a_run_stops_when_its_time_is_up_and_continues_to_the_same_bits(tmp_path, monkeypatch):
+    clock = itertools.count()  # every look at it a second later
+
+    whole, state = linear(), tmp_path / "run.safetensors"
+    expected = run(whole)
+    monkeypatch.setattr(training, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
+    for _ in range(25):  # each call makes one step at least
+        model = linear(seed=99) if state.exists() else linear()
+        try:
+            result = train(
+                model, Regression(), AdamW(lr=0.05, weight_decay=0.0), 25, evaluate_every=10, state=state,
+                progress=False, minutes=5 / 60,
+            )  # fmt: skip
+            break
+        except OutOfTime as stop:
+            saved = int(load_tensors(state)[0]["step"])
+            assert f"{saved} of 25 steps are done. The same command continues" in str(stop)
+    assert saved > 0 and torch.equal(model.weight, whole.weight)
+    np.testing.assert_array_equal(result.history["loss"], expected.history["loss"])
+
+
+def test_snapshots_are_the_parameters_of_their_step():
+    model = linear()
+    start = model.weight.detach().clone()
+    result = run(model, 10, snapshot_steps=(0, 10))
+    assert torch.equal(result.snapshots[0]["weight"], start)
+    assert torch.equal(result.snapshots[10]["weight"], model.weight.detach())
+
+
+def test_a_constraint_holds_after_every_update():
+    model = linear()
+    run(model, 10, after_step=lambda m: m.weight.data.clamp_(max=0.5))
+    assert model.weight.max() <= 0.5
+
+
+class Stop(Exception):
+    pass
+
+
+@pytest.mark.parametrize("at", [1, 10, 17, 24])
+def test_an_interrupted_run_resumes_to_the_same_bits(tmp_path, at):
+    class Interrupted(Regression):
+        def loss(self, model, step):
+            if step == at:
+                raise Stop
+            return super().loss(model, step)
+
+    whole = linear()
+    expected = run(whole, snapshot_steps=(5, 20))
+    state = tmp_path / "run.safetensors"
+    broken = linear()
+    with pytest.raises(Stop):
+        train(
+            broken, Interrupted(), AdamW(lr=0.05, weight_decay=0.0), 25, evaluate_every=10,
+            snapshot_steps=(5, 20), state=state, save_every=0, progress=False,
+        )  # fmt: skip
+    resumed = linear(seed=99)
+    result = run(resumed, snapshot_steps=(5, 20), state=state)
+    assert torch.equal(resumed.weight, whole.weight) and torch.equal(resumed.bias, whole.bias)
+    for name, values in expected.history.items():
+        np.testing.assert_array_equal(result.history[name], values)
+    for step, parameters in expected.snapshots.items():
+        for name, value in parameters.items():
+            assert torch.equal(result.snapshots[step][name], value)
+
+
+KILLED = """
+import sys, time
+from pathlib import Path
+import arithlib.checkpoints as checkpoints, arithlib.experiments as experiments
+from arithlib.tasks.modular import ModularAddition
+from arithlib.models.grokking import GrokkingConfig
+import arithlib.training as training
+import torch
+torch.set_num_threads(1)
+experiments.EXPERIMENTS["killed"] = experiments.GrokkingExperiment(
+    name="killed", about="", steps=int(sys.argv[2]), evaluate_every=20, snapshot_steps=(40,),
+    task=ModularAddition(p=31), model=GrokkingConfig(p=31))
+original = training.train
+
+def wait_to_be_killed(model, steps=iter(range(100))):
+    if next(steps) == 57 and sys.argv[3] == "waits":
+        Path(sys.argv[1], "waits").touch()
+        time.sleep(3600)
+
+saved_always = {"save_every": 0, "after_step": wait_to_be_killed}
+checkpoints.train = lambda *a, **k: original(*a, **(k | saved_always))
+checkpoints.make("killed", Path(sys.argv[1]), device="cpu", progress=False)
+"""
+
+
+def test_a_run_killed_with_signal_9_resumes_to_the_bit_identical_checkpoint(tmp_path):
+    def start(folder, then="ends"):
+        command = [sys.executable, "-c", KILLED, str(tmp_path / folder), "100", then]
+        environment = os.environ | {"PYTHONWARNINGS": "ignore"}
+        return subprocess.Popen(command, cwd=Path(__file__).parents[2], env=environment)
+
+    assert start("whole").wait() == 0
+    process = start("killed", then="waits")
+    while not (tmp_path / "killed/waits").exists():
+        assert process.poll() is None, "the run ended before it could be killed"
+        time.sleep(0.01)
+    assert list((tmp_path / "killed").glob("*.state.safetensors"))
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not (tmp_path / "killed/killed.json").exists()
+    assert start("killed").wait() == 0
+    whole, _ = load_tensors(tmp_path / "whole/killed.safetensors")
+    resumed, _ = load_tensors(tmp_path / "killed/killed.safetensors")
+    assert whole.keys() == resumed.keys()
+    for name, value in whole.items():
+        assert torch.equal(value, resumed[name]), name
+    assert not list((tmp_path / "killed").glob("*.state.safetensors"))
+
+
+def test_a_truncated_state_is_refused_with_what_to_do(tmp_path):
+    state = tmp_path / "run.safetensors"
+    run(linear(), 10, state=state)
+    state.write_bytes(state.read_bytes()[:-20])
+    with pytest.raises(FileProblem, match="truncated or not a safetensors file .* Delete it and train again"):
+        run(linear(), 20, state=state)
+
+
+def test_a_full_disk_stops_with_a_clear_error_and_keeps_the_last_state(tmp_path, monkeypatch):
+    state = tmp_path / "run.safetensors"
+    run(linear(), 10, state=state)
+    before = state.read_bytes()
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(FileProblem, match="No space left on device. Free some space"):
+        run(linear(), 30, state=state)
+    assert state.read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["run.safetensors"]
+
+
+def test_progress_shows_losses_and_time_left(capsys):
+    train(linear(), Regression(), AdamW(), 50, evaluate_every=10, label="demo", progress=True)
+    shown = capsys.readouterr().err
+    assert "demo" in shown and "loss" in shown and "50/50" in shown

@@ -1,0 +1,90 @@
+"""The ledger itself: which claims claims.yaml holds, and that each can be read, tested and judged."""
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+
+import pytest
+
+from bookkit.claims import BECAUSE, STATISTICS, load_claims, names, repo_root
+
+CLAIMS = load_claims()
+OF_THE_SOURCES = [claim for claim in CLAIMS.values() if claim.source.isdigit()]
+WITH_RULE = [claim for claim in CLAIMS.values() if claim.rule]
+SOURCE_OF = {"G": "000", "P": "000", "Q": "000", "H": "001", "A": "002", "L": "003", "M": "004"}
+
+
+def test_the_five_sources_have_263_claims_numbered_without_gaps():
+    counts = {"G": 17, "P": 67, "Q": 12, "H": 35, "A": 35, "L": 53, "M": 44}
+    expected = [f"{letter}-{i:02}" for letter, count in counts.items() for i in range(1, count + 1)]
+    assert [claim.id for claim in OF_THE_SOURCES] == expected
+    assert len(expected) == 263
+
+
+def test_every_claim_stands_under_its_own_source():
+    assert all(claim.source == SOURCE_OF[claim.id[0]] for claim in OF_THE_SOURCES)
+
+
+def test_claims_of_other_papers_come_last_and_have_ids_of_their_own():
+    others = list(CLAIMS.values())[263:]
+    assert others and {claim.source for claim in others} == {"nanda2023"}
+    assert [claim.id for claim in others] == [f"N-{i:02}" for i in range(1, len(others) + 1)]
+
+
+def test_a_paper_with_claims_of_its_own_is_in_the_bibliography_under_that_key():
+    bibliography = (repo_root() / "book" / "references.bib").read_text(encoding="utf-8")
+    keys = set(re.findall(r"^@\w+\{(\w+),", bibliography, flags=re.MULTILINE))
+    assert {claim.source for claim in CLAIMS.values() if not claim.source.isdigit()} <= keys
+
+
+def test_tiers_say_what_an_honest_test_needs():
+    assert Counter(claim.tier for claim in OF_THE_SOURCES) == {"C": 181, "G": 51, "M": 31}
+    assert {claim.tier for claim in CLAIMS.values()} == {"C", "G", "M"}
+
+
+@pytest.mark.parametrize("key", ["section", "published", "chapter"])
+def test_every_claim_says_where_it_stands_even_if_the_answer_is_null(key):
+    import yaml
+
+    entries = yaml.safe_load((repo_root() / "claims.yaml").read_text(encoding="utf-8"))
+    assert [entry["id"] for entry in entries if key not in entry] == []
+
+
+def test_a_claim_has_a_rule_exactly_if_a_chapter_tests_it():
+    assert [claim.id for claim in CLAIMS.values() if bool(claim.rule) != bool(claim.chapter)] == []
+
+
+@pytest.mark.parametrize("claim", WITH_RULE, ids=lambda claim: claim.id)
+def test_the_test_of_a_claim_names_every_measurement_its_rule_reads(claim):
+    read = {name for expression in claim.conditions().values() for name in names(expression, claim.id)}
+    measured = read - claim.published_names().keys() - {*STATISTICS, "values"}
+    words = words_of(claim.test)
+    unnamed = {name for name in measured if not words & {name, name.rpartition("_")[0]}}
+    assert unnamed == set()
+
+
+def words_of(sentence: str) -> set[str]:
+    return set(re.findall(r"\w+", sentence))
+
+
+@pytest.mark.parametrize("claim", WITH_RULE, ids=lambda claim: claim.id)
+def test_what_labels_and_counts_are_given_for_is_named_by_the_test(claim):
+    given = {name for names in (claim.labels, claim.per) if isinstance(names, Mapping) for name in names}
+    assert given <= words_of(claim.test)
+
+
+@pytest.mark.parametrize("claim", WITH_RULE, ids=lambda claim: claim.id)
+def test_every_rule_says_why_its_thresholds_are_what_they_are(claim):
+    assert len(claim.rule.get(BECAUSE, "").split()) >= 3
+
+
+@pytest.mark.parametrize("claim", WITH_RULE, ids=lambda claim: claim.id)
+def test_a_rule_does_not_mix_statistics_of_one_list_with_named_measurements(claim):
+    read = {name for expression in claim.conditions().values() for name in names(expression, claim.id)}
+    named = read - claim.published_names().keys() - {*STATISTICS, "values"}
+    assert not named or not read & {*STATISTICS, "values"}
+
+
+def test_the_ledger_stays_readable_in_a_diff():
+    lines = (repo_root() / "claims.yaml").read_text(encoding="utf-8").splitlines()
+    assert [line for line in lines if len(line) > 110 or line != line.rstrip()] == []

@@ -1,0 +1,123 @@
+"""The commands that make and show the book."""
+
+import contextlib
+import sys
+import threading
+import urllib.request
+
+import pytest
+from filelock import FileLock
+
+from bookkit.build import commands
+from bookkit.build.project import Project
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    project = Project(tmp_path / "a book")
+    project.site.mkdir(parents=True)
+    monkeypatch.setattr(Project, "find", lambda: project)
+    return project
+
+
+@pytest.fixture
+def ran(monkeypatch):
+    """Commands that would have been run; their exit statuses come from `ran.status`, then 0."""
+
+    class Ran(list):
+        status = []
+
+    ran = Ran()
+
+    def run(command, folder):
+        ran.append(command)
+        return ran.status.pop(0) if ran.status else 0
+
+    monkeypatch.setattr(commands, "run", run)
+    return ran
+
+
+def test_book_says_where_the_site_is_and_how_to_open_it(project, ran, capsys):
+    assert commands.book(["--dry-run"]) == 0
+    assert "book" in ran[0] and ran[0][-1] == "--dry-run"
+    assert capsys.readouterr().out == "", "a dry run builds no book"
+    (project.site / "index.html").write_text("<h1>Circles</h1>")
+    assert commands.book([]) == 0
+    said = capsys.readouterr().out
+    assert str(project.site / "index.html") in said and "make serve" in said
+
+
+def test_a_failed_build_is_not_announced_as_a_book(project, ran, capsys):
+    ran.status = [1]
+    assert commands.book([]) == 1
+    assert capsys.readouterr().out == ""
+
+
+def test_test_builds_the_book_and_then_runs_every_test(project, ran):
+    ran.status = [0, 5]
+    assert commands.test(["-k", "fourier"]) == 5
+    assert "book" in ran[0]
+    assert ran[1][:3] == [sys.executable, "-m", "pytest"] and ran[1][-2:] == ["-k", "fourier"]
+
+
+def test_test_stops_when_the_book_cannot_be_built(project, ran):
+    ran.status = [1]
+    assert commands.test([]) == 1
+    assert len(ran) == 1
+
+
+def test_reproduce_reads_the_weights_it_trained(project, ran):
+    assert commands.reproduce([]) == 0
+    assert "reproduce" in ran[0] and "retrained=true" in ran[0]
+
+
+def test_two_builds_do_not_work_in_one_folder(project, ran, capsys):
+    with FileLock(project.build / ".lock"):
+        assert commands.book([]) == 1
+    assert ran == [] and "Another build is at work" in capsys.readouterr().err
+
+
+def test_baselines_are_written_from_a_book_that_was_built(project, ran, capsys):
+    ran.status = [1]
+    assert commands.baselines([]) == 1
+    assert commands.baselines([]) == 1, "there are no records to take"
+    assert "no figure is recorded" in capsys.readouterr().err
+
+
+def test_a_command_runs_where_it_is_told_and_its_status_is_returned(tmp_path):
+    script = "import pathlib, sys; pathlib.Path('here').touch(); sys.exit(3)"
+    assert commands.run([sys.executable, "-c", script], tmp_path) == 3
+    assert (tmp_path / "here").exists()
+
+
+def test_serve_without_a_book_says_how_to_build_it(project, capsys):
+    assert commands.serve([]) == 1
+    assert "make book" in capsys.readouterr().err
+
+
+def test_the_site_is_served_to_this_machine_only_and_at_another_port_if_one_is_taken(project):
+    (project.site / "index.html").write_text("<h1>Circles</h1>")
+    with contextlib.ExitStack() as stack:
+        first = stack.enter_context(commands.server(project.site, 0))
+        second = stack.enter_context(commands.server(project.site, first.server_port))
+        assert second.server_port != first.server_port
+        assert {first.server_address[0], second.server_address[0]} == {"127.0.0.1"}
+        threading.Thread(target=second.serve_forever, daemon=True).start()
+        with urllib.request.urlopen(f"http://127.0.0.1:{second.server_port}/index.html") as page:
+            assert page.read() == b"<h1>Circles</h1>"
+        second.shutdown()
+
+
+@pytest.mark.parametrize("arguments, opened", [([], 1), (["--no-browser"], 0)])
+def test_serve_opens_a_browser_unless_told_not_to(project, monkeypatch, capsys, arguments, opened):
+    (project.site / "index.html").write_text("<h1>Circles</h1>")
+    addresses = []
+
+    def interrupt(self):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(commands.ThreadingHTTPServer, "serve_forever", interrupt)
+    monkeypatch.setattr(commands.webbrowser, "open", addresses.append)
+    assert commands.serve(["--port", "0", *arguments]) == 0
+    assert len(addresses) == opened
+    assert "http://localhost:" in capsys.readouterr().out

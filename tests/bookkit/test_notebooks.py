@@ -1,0 +1,147 @@
+"""The chapters, as committed and as they ran."""
+
+import ast
+import json
+import symtable
+from collections import Counter
+from pathlib import Path
+
+import nbformat
+import pytest
+import yaml
+
+from bookkit.build.notebook_ast import code_of, default_parameters, global_reads, unread_parameters
+from bookkit.build.project import Project
+
+PROJECT = Project(Path(__file__).resolve().parents[2])
+NOTEBOOKS = sorted(path.stem for path in (PROJECT.root / "notebooks").glob("*.ipynb"))
+LONGEST_CELL = 25  # lines on the page
+LONGEST_UNSEEN = 50  # lines of a drawing, which is folded, or of numbers for the prose, which are removed
+UNSEEN = {"hide-input", "remove-cell"}
+
+
+def source(name):
+    return nbformat.read(PROJECT.root / "notebooks" / f"{name}.ipynb", as_version=4)
+
+
+def code_cells(notebook):
+    """Code cells, by their place in the notebook."""
+    return [(number, cell) for number, cell in enumerate(notebook.cells) if cell.cell_type == "code"]
+
+
+def tags(cell) -> set[str]:
+    return set(cell.metadata.get("tags", []))
+
+
+def toc_files(entry) -> list[str]:
+    """Every `file` in _toc.yml, in reading order."""
+    if isinstance(entry, list):
+        return [file for item in entry for file in toc_files(item)]
+    if isinstance(entry, dict):
+        own = [entry["file"]] if "file" in entry else []
+        return own + [file for value in entry.values() for file in toc_files(value)]
+    return []
+
+
+def test_the_workflow_runs_the_notebooks_of_the_table_of_contents_in_its_order():
+    toc = yaml.safe_load((PROJECT.root / "_toc.yml").read_text(encoding="utf-8"))
+    chapters = [Path(file).name for file in toc_files(toc) if file.startswith("notebooks/")]
+    assert list(PROJECT.notebooks) == chapters
+    assert NOTEBOOKS == sorted(chapters), "a notebook is missing, or no table of contents knows it"
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_a_committed_notebook_is_valid_and_holds_no_outputs(name):
+    notebook = source(name)
+    nbformat.validate(notebook)
+    for number, cell in enumerate(notebook.cells):
+        if cell.cell_type == "code":
+            assert cell.outputs == [], f"cell {number} has outputs: strip them before committing"
+            assert cell.execution_count is None, f"cell {number} has an execution count: strip it before committing"
+    assert not {"widgets", "papermill"} & set(notebook.metadata)
+
+
+def figure_keys(notebook) -> list[str]:
+    """The keys of its figures, as its code has them."""
+    nodes = [node for cell in notebook.cells for part in code_of(cell) for node in ast.walk(part)]
+    calls = [c for c in nodes if isinstance(c, ast.Call) and isinstance(c.func, ast.Name) and c.func.id == "figure"]
+    return [call.args[0].value for call in calls if isinstance(call.args[0], ast.Constant)]
+
+
+def test_no_two_figures_of_the_book_have_one_key():
+    """They are labels of one site, whose build comes long after the chapters have run."""
+    keys = Counter(key for name in NOTEBOOKS for key in figure_keys(source(name)))
+    assert len(keys) > 100 and [key for key, count in keys.items() if count > 1] == []
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_the_parameters_are_literals_that_a_cell_reads(name):
+    notebook = source(name)
+    assert unread_parameters(notebook) == set()
+    assert set(PROJECT.notebooks[name]["parameters"]) <= set(default_parameters(notebook))
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_cells_are_short_enough_to_read(name):
+    long = [
+        (number, lines)
+        for number, cell in code_cells(source(name))
+        if (lines := len(cell.source.splitlines())) > (LONGEST_UNSEEN if UNSEEN & tags(cell) else LONGEST_CELL)
+    ]
+    assert long == [], (
+        f"cells of more than {LONGEST_CELL} lines ({LONGEST_UNSEEN} where folded), as (cell, lines): split them by "
+        "ideas, or move plumbing into arithlib"
+    )
+
+
+def calls(cell) -> set[str]:
+    """Names of the functions that a cell calls."""
+    nodes = [node for part in code_of(cell) for node in ast.walk(part)]
+    return {node.func.id for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_no_claim_is_judged_in_a_removed_cell(name):
+    removed = [
+        number for number, cell in code_cells(source(name)) if "remove-cell" in tags(cell) and "claim" in calls(cell)
+    ]
+    assert removed == [], "removed cells with a claim: show what was measured"
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_code_on_the_page_uses_no_name_of_a_removed_cell(name):
+    """But for the variables of loops, which every loop assigns anew."""
+    removed, lost = {}, []
+    for number, cell in code_cells(source(name)):
+        for statement in code_of(cell):
+            scope = symtable.symtable(ast.unparse(statement), "cell", "exec")
+            assigned = {s.get_name() for s in scope.get_symbols() if s.is_assigned() or s.is_imported()}
+            own = assigned if isinstance(statement, ast.For | ast.With) else set()
+            if "remove-cell" in tags(cell):
+                removed |= dict.fromkeys(assigned - own, number)
+            else:
+                lost += [(number, read, removed[read]) for read in (global_reads(scope) - own) & set(removed)]
+                removed = {key: at for key, at in removed.items() if key not in assigned}
+    assert lost == [], "names a reader cannot find, as (cell, name, removed cell): show where they are computed"
+
+
+@pytest.mark.built
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_a_notebook_ran_to_its_end(name):
+    executed, record = PROJECT.executed(name), PROJECT.records(name) / "run.json"
+    assert executed.is_file() and record.is_file(), f"{name} has not been run: make book"
+    run = json.loads(record.read_text(encoding="utf-8"))
+    assert (run["status"], run["error"], run["notebook"]) == ("ok", None, name)
+    for number, cell in enumerate(nbformat.read(executed, as_version=4).cells):
+        if cell.cell_type == "code" and cell.source.strip():
+            assert cell.execution_count is not None, f"cell {number} was not run"
+            errors = [output.ename for output in cell.outputs if output.output_type == "error"]
+            assert errors == [], f"cell {number} failed"
+
+
+@pytest.mark.built
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_what_ran_is_what_is_committed(name):
+    ran = nbformat.read(PROJECT.executed(name), as_version=4).cells
+    ran = [cell for cell in ran if "injected-parameters" not in cell.metadata.get("tags", [])]
+    assert [cell.source for cell in ran] == [cell.source for cell in source(name).cells]

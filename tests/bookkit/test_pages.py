@@ -1,0 +1,187 @@
+"""The generated pages: every claim counted and shown, links that lead somewhere, nothing private."""
+
+import getpass
+import platform
+import re
+from pathlib import Path
+
+import pytest
+from bs4 import BeautifulSoup
+
+from bookkit.build.pages import SOURCES, environment_page, machine, readable, scoreboard_page
+from bookkit.claims import Claim, load_claims
+
+ROOT = Path(__file__).parents[2]
+
+
+def a_row(id="M-08", verdict="reproduced", **changes) -> dict:
+    row = {"id": id, "source": "004", "statement": "Loss < 1 & falls.", "published": "about 4,000 epochs"}
+    row |= {"measured": "4,100 ± 141 epochs", "n": 2, "spread": "n = 2 seeds, 4,000 to 4,200", "verdict": verdict}
+    row |= {"scale": "cpu", "notebook": "10_grokking", "figure": "loss-curves"}
+    return row | changes
+
+
+def claims_of(rows: list[dict]) -> dict[str, Claim]:
+    rule = {"because": "One run < two.", "reproduced": "2/3 * value <= median", "otherwise": "refuted"}
+    common = {"value": 4000, "test": "Measured is a list & its median.", "tier": "C", "rule": rule}
+    return {row["id"]: Claim(row["id"], row["source"], row["statement"], **common) for row in rows}
+
+
+def page_of(rows: list[dict]) -> str:
+    return scoreboard_page(rows, claims_of(rows))
+
+
+OPEN = dict.fromkeys(("measured", "n", "spread", "scale", "notebook", "figure"))
+ROWS = [
+    a_row("G-01", "not attempted", source="000", **OPEN),
+    a_row("M-08"),
+    a_row("M-09", "refuted", figure=None, published=None),
+    a_row("M-10", "not attempted", **OPEN),
+    a_row("N-01", "partly", source="smith1999", scale="gpu"),
+]
+
+
+@pytest.fixture
+def page() -> BeautifulSoup:
+    return BeautifulSoup(page_of(ROWS), "html.parser")
+
+
+def test_the_bars_say_in_words_what_they_show(page):
+    bars = [bar["aria-label"] for bar in page.select(".score-bar[role=img]")]
+    assert bars[0] == "1 reproduced, 1 partly, 1 refuted, 2 not attempted"
+    assert bars[1:] == ["1 reproduced, 1 refuted, 1 not attempted", "1 partly", "1 not attempted"]
+    styles = [span["style"] for span in page.select(".score-bar")[0].find_all("span")]
+    assert [style.split(";")[0] for style in styles] == ["flex:1", "flex:1", "flex:1", "flex:2"]
+    for bar, counts in zip(bars, page.select(".score-counts"), strict=True):
+        assert ", ".join(item.text for item in counts.find_all("li")) == bar
+
+
+def entries(list_) -> dict[str, str]:
+    return dict(zip((dt.text for dt in list_.find_all("dt")), (dd.text for dd in list_.find_all("dd")), strict=True))
+
+
+def test_a_measured_claim_says_all_that_was_found_and_links_to_where(page):
+    card = page.find(id="claim-m-08")
+    assert card.find("p").text == "✓ reproduced M-08 Loss < 1 & falls."
+    assert entries(card.dl) == {
+        "published": "about 4,000 epochs",
+        "ours": "4,100 ± 141 epochs (n = 2 seeds, 4,000 to 4,200)",
+        "scale": "cpu preset",
+        "measured in": "10_grokking, figure loss-curves",
+    }
+    assert [link["href"] for link in card.find_all("a")] == [
+        "../notebooks/10_grokking.html#claim-m-08",
+        "../notebooks/10_grokking.html#loss-curves",
+    ]
+
+
+def test_a_measured_claim_says_how_it_is_decided(page):
+    fold = page.find(id="claim-m-08").details
+    assert fold.summary.text == "how it is decided" and not fold.has_attr("open")
+    assert fold.p.text == "Measured is a list & its median."
+    assert entries(fold.dl) == {
+        "reproduced if": "2/3 × 4,000 ≤ median",
+        "otherwise": "refuted",
+        "because": "One run < two.",
+    }
+
+
+@pytest.mark.parametrize(
+    "claim", [c for c in load_claims(ROOT / "claims.yaml").values() if c.rule], ids=lambda c: c.id
+)
+def test_a_rule_of_the_book_reads_without_names_of_published_numbers(claim):
+    for expression in claim.conditions().values():
+        text = readable(expression, claim.published_names())
+        assert not claim.published_names().keys() & set(re.findall(r"\w+", text))
+        assert not re.search(r"_(mean|min|max|median|sd|n)\b|[<>=!]=|[*]", text)
+
+
+def test_a_number_that_was_measured_once_has_no_empty_brackets():
+    text = page_of([a_row(measured="12,769 pairs", spread="")])
+    assert "<dd>12,769 pairs</dd>" in text
+
+
+def test_a_refuted_claim_is_shown_like_a_reproduced_one(page):
+    confirmed, refuted = page.find(id="claim-m-08"), page.find(id="claim-m-09")
+    assert refuted["class"] == confirmed["class"] and not refuted.find_parent("details")
+    assert refuted.find("p").strong.text == "✗ refuted"
+    assert "no number" in refuted.text
+
+
+def test_open_claims_are_folded_below_their_source(page):
+    folds = [fold for fold in page.find_all("details") if not fold.find_parent(class_="claim")]
+    assert [fold.summary.text for fold in folds] == ["1 not attempted yet", "1 not attempted yet"]
+    assert [fold.li.strong.text for fold in folds] == ["M-10", "G-01"]
+
+
+def test_every_claim_has_one_anchor(page):
+    anchors = [tag["id"] for tag in page.find_all(id=True)]
+    assert anchors == ["claim-m-08", "claim-m-09", "claim-m-10", "claim-n-01", "claim-g-01"]
+
+
+def test_sources_are_sections_those_with_results_first_and_unknown_ones_keep_their_key():
+    text = page_of(ROWS)
+    headings = re.findall(r"^## (.*)", text, re.MULTILINE)
+    assert headings == ["Source 004: LLM arithmetic", "smith1999", f"Source 000: {SOURCES['000'][1]}"]
+    assert re.findall(r"{cite:t}`(.*)`", text) == ["ryanrtjj2025", "smith1999", "loeber2024"]
+
+
+def test_every_source_of_the_book_is_in_its_bibliography():
+    bibliography = (ROOT / "book" / "references.bib").read_text(encoding="utf-8")
+    keys = {SOURCES.get(claim.source, (claim.source,))[0] for claim in load_claims(ROOT / "claims.yaml").values()}
+    assert not [key for key in keys if f"{{{key}," not in bibliography]
+
+
+def test_the_references_say_which_number_stands_for_which_source():
+    text = (ROOT / "book" / "references.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^- \*\*(\d+)\*\* *(.*): {cite:t}`(\w+)`$", text, re.MULTILINE)
+    assert listed == [(number, title, key) for number, (key, title) in SOURCES.items() if number.isdigit()]
+
+
+def test_no_html_is_broken_by_a_blank_line_or_by_the_text_of_a_claim():
+    text = page_of([a_row(statement="one\n\ntwo <b>|three</b>")])
+    assert "one two &lt;b&gt;|three&lt;/b&gt;" in text
+
+
+@pytest.mark.parametrize("text", [page_of(ROWS), environment_page([], {})])
+def test_pages_need_no_script_and_no_other_host(text):
+    assert "<script" not in text and "http" not in text and "<table" not in text
+
+
+RUN = {
+    "notebook": "10_grokking",
+    "status": "ok",
+    "started": "2026-01-31T12:34:56+00:00",
+    "seconds": 93.4,
+    "peak_memory_mb": 1234.5,
+    "parameters": {"retrain": False},
+    "threads": 2,
+    "versions": {"python": "3.11.7", "torch": "2.13.0"},
+    "device": "cpu",
+    "error": None,
+}
+
+
+def test_the_environment_page_says_time_memory_and_status_of_each_notebook():
+    second = RUN | {"notebook": "11_circles", "versions": {"python": "3.13.1"}, "peak_memory_mb": None, "threads": 1}
+    text = environment_page([RUN, second], {"processor": "A chip"})
+    page = BeautifulSoup(text, "html.parser")
+    first, other = page.select(".claim")
+    assert [dd.text for dd in first.find_all("dd")] == [
+        "ok",
+        "1 min 33 s on 2 threads",
+        "1,234 MB",
+        "retrain = False",
+        "2026-01-31 12:34 UTC",
+    ]
+    assert first.a["href"] == "../notebooks/10_grokking.html"
+    assert "1 min 33 s on 1 thread" in other.text and "not known here" in other.text
+    assert "2 notebooks, 3 min 7 s in all" in text
+    assert "- **python:** 3.11.7, 3.13.1" in text and "- **processor:** A chip" in text
+
+
+def test_the_machine_is_described_without_names_of_hosts_users_or_folders():
+    facts = machine()
+    assert facts.keys() >= {"processor", "cores", "system"} and all(facts.values())
+    words = re.findall(r"\S+", " ".join(facts.values()))
+    assert not {platform.node(), getpass.getuser(), str(Path.home()), str(Path.cwd())} & set(words)

@@ -1,0 +1,229 @@
+"""Every page of the built book, opened in headless Chromium with every other host unreachable."""
+
+import re
+from pathlib import Path
+
+import pytest
+from browsing import DESK, PHONE, serving
+
+pytestmark = [pytest.mark.browser, pytest.mark.built]
+
+ROOT = Path(__file__).resolve().parents[2]
+SITE = ROOT / "book" / "_build" / "html"
+PAGES = sorted(path.relative_to(SITE).as_posix() for path in SITE.rglob("*.html") if "_static" not in path.parts)
+CHAPTERS = [name for name in PAGES if name.startswith("notebooks/")]
+EXPLORERS = [name for name in CHAPTERS if "<petal-explorer" in (SITE / name).read_text("utf8")]
+VIEWERS = [name for name in CHAPTERS if "<helix-viewer" in (SITE / name).read_text("utf8")]
+STEPPERS = [name for name in CHAPTERS if "<hop-stepper" in (SITE / name).read_text("utf8")]
+
+
+@pytest.fixture(scope="module")
+def address():
+    with serving(SITE) as address:
+        yield address
+
+
+def test_the_book_has_been_built():
+    assert CHAPTERS, f"no chapter in {SITE}: run `make book` first"
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_opens_without_a_network_and_fits_a_phone(page, name):
+    page.goto(name)
+    if name == "index.html":  # it only leads to the first page
+        page.wait_for_url("**/book/index.html")
+    if page.locator("script[src*=mathjax]").count():
+        page.wait_for_function("window.MathJax?.startup?.promise?.then(() => true)")
+        raw = page.locator("article .math").filter(has_not=page.locator("mjx-container"))
+        assert raw.count() == 0, f"equations left as TeX: {raw.all_inner_texts()}"
+        assert page.locator("mjx-merror, [data-mjx-error]").count() == 0
+    assert page.faults == []
+    without_text = (
+        "images => images.filter(i => !i.hasAttribute('alt') || !i.complete || !i.naturalWidth).map(i => i.src)"
+    )
+    # Images further down are fetched only when they come into view.
+    page.evaluate("document.querySelectorAll('img').forEach(image => image.loading = 'eager')")
+    assert page.locator("img:visible").evaluate_all(without_text) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"], widest(page)
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_figures_of_small_text_keep_their_size_on_a_phone_and_scroll_under_their_caption(page, name):
+    page.goto(name)
+    page.evaluate("document.querySelectorAll('img').forEach(image => image.loading = 'eager')")
+    page.wait_for_function("[...document.querySelectorAll('figure img')].every(i => i.complete)")
+    shown = page.locator("figure img").evaluate_all(
+        """images => images.map(i => {
+            const figure = i.closest('figure'), caption = figure.querySelector('figcaption');
+            const before = caption.getBoundingClientRect().left;
+            figure.scrollLeft = 50;
+            return {wide: i.classList.contains('wide'), scale: i.getBoundingClientRect().width / i.naturalWidth,
+                    scrolls: getComputedStyle(figure).overflowX == 'auto', scrolled: figure.scrollLeft,
+                    shift: caption.getBoundingClientRect().left - before};
+        })"""
+    )
+    assert shown
+    for figure in shown:
+        assert figure["scale"] > (0.84 if figure["wide"] else 0.6), figure
+        assert figure["scrolls"] == figure["wide"] == (figure["scrolled"] > 0), figure
+        assert abs(figure["shift"]) < 2, figure
+
+
+def widest(page) -> str:
+    """The innermost elements that stick out on the right, for the message."""
+    return page.evaluate(
+        """() => [...document.querySelectorAll('article *')]
+            .filter(e => e.getBoundingClientRect().right > innerWidth && !e.children.length)
+            .slice(0, 5).map(e => e.tagName + ': ' + e.textContent.slice(0, 60)).join('; ')"""
+    )
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_no_code_has_to_be_scrolled_sideways_on_a_desk(page, name):
+    page.set_viewport_size(DESK)
+    page.goto(name)
+    too_wide = "all => all.filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.textContent.slice(0, 60))"
+    assert page.locator("article .cell_input pre:visible").evaluate_all(too_wide) == []
+
+
+@pytest.mark.parametrize("mode", ["light", "dark"])
+def test_text_and_figures_can_be_read_in_both_modes(page, mode):
+    """Text against its ground: WCAG AA, 4.5 : 1 and for large text 3 : 1. Figures: on white, unfiltered."""
+    page.set_viewport_size(DESK)
+    page.emulate_media(color_scheme=mode)
+    for name in [*CHAPTERS, "book/scoreboard.html", "book/index.html", "book/api/models.html"]:
+        page.goto(name)
+        assert page.evaluate("document.documentElement.dataset.theme") == mode
+        assert page.evaluate(FAINT_TEXT) == [], name
+        cards = page.locator("article figure img").evaluate_all(
+            "images => images.map(i => getComputedStyle(i)).map(s => [s.backgroundColor, s.filter])"
+        )
+        assert all(card == ["rgb(255, 255, 255)", "none"] for card in cards), name
+        assert cards or name not in CHAPTERS, f"{name} shows no figure"
+
+
+# Texts of the article with too little contrast, up to ten. Grounds may be translucent: they are laid over each other.
+FAINT_TEXT = """() => {
+  const canvas = new OffscreenCanvas(1, 1).getContext('2d', {willReadFrequently: true})
+  const rgba = colour => {
+    canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = colour; canvas.fillRect(0, 0, 1, 1)
+    const [r, g, b, a] = canvas.getImageData(0, 0, 1, 1).data
+    return [r, g, b, a / 255]
+  }
+  const over = (top, below) => [0, 1, 2].map(i => top[i] * top[3] + below[i] * (1 - top[3])).concat(1)
+  const ground = e => {
+    if (!e) return [255, 255, 255, 1]
+    const own = rgba(getComputedStyle(e).backgroundColor)
+    return own[3] === 1 ? own : over(own, ground(e.parentElement))
+  }
+  const light = c => c.slice(0, 3).map(v => v / 255).map(v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0)
+  const faint = []
+  const walker = document.createTreeWalker(document.querySelector('article'), NodeFilter.SHOW_TEXT)
+  for (let node; node = walker.nextNode();) {
+    const e = node.parentElement
+    if (!node.textContent.trim() || !e.checkVisibility({opacityProperty: true, visibilityProperty: true})) continue
+    if (e.closest('.headerlink, .copybtn, mjx-container, script, style')) continue
+    const style = getComputedStyle(e), under = ground(e)
+    const [a, b] = [light(over(rgba(style.color), under)), light(under)].sort((x, y) => y - x)
+    const size = parseFloat(style.fontSize), large = size >= 24 || (size >= 18.66 && style.fontWeight >= 700)
+    const ratio = (a + 0.05) / (b + 0.05)
+    const text = node.textContent.trim().slice(0, 40)
+    if (ratio < (large ? 3 : 4.5)) faint.push(`${ratio.toFixed(1)} ${e.tagName}.${e.className}: ${text}`)
+  }
+  return [...new Set(faint)].slice(0, 10)
+}"""
+
+
+def test_the_switch_changes_between_light_and_dark(page):
+    page.set_viewport_size(DESK)
+    page.goto(CHAPTERS[0])
+    theme = "document.documentElement.dataset.theme"
+    seen = set()
+    for _ in range(3):  # auto, light, dark
+        page.locator(".theme-switch-button:visible").first.click()
+        seen.add(page.evaluate(theme))
+    assert seen == {"light", "dark"}
+
+
+def test_the_search_finds_a_word(page):
+    page.goto("search.html?q=grokking")
+    page.wait_for_selector("#search-results a[href*='10_grokking']")  # results come one by one
+    assert page.faults == []
+
+
+def test_the_search_finds_nothing_for_nonsense(page):
+    page.goto("search.html?q=qqxyzzy")
+    page.get_by_text(re.compile("did not match any documents")).wait_for()
+
+
+def test_the_keyboard_reaches_a_link_and_shows_where_it_is(page):
+    page.set_viewport_size(DESK)
+    page.goto(CHAPTERS[0])
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.matches('article a, nav a')"):
+            break
+    outline = page.evaluate("getComputedStyle(document.activeElement).outline")
+    assert page.evaluate("document.activeElement.tagName") == "A"
+    assert "solid" in outline and "3px" in outline, outline
+
+
+def test_a_solution_opens_from_the_keyboard(page):
+    page.set_viewport_size(DESK)
+    name = next(name for name in CHAPTERS if "solution" in (SITE / name).read_text("utf8"))
+    page.goto(name)
+    button = page.locator(".solution button.toggle-button").first
+    button.focus()
+    folded = page.locator(".solution").first
+    assert "toggle-hidden" in folded.get_attribute("class")
+    page.keyboard.press("Enter")
+    assert "toggle-hidden" not in folded.get_attribute("class")
+
+
+def test_the_petal_chapter_shows_the_explorer():
+    assert (
+        "notebooks/21_petal_geometry.html" in EXPLORERS or not (ROOT / "notebooks/21_petal_geometry.ipynb").exists()
+    )
+
+
+@pytest.mark.parametrize("name", EXPLORERS)
+def test_the_petal_explorer_works_on_its_page(page, name):
+    page.set_viewport_size(DESK)
+    page.goto(name)
+    page.get_by_role("button", name="4, 32").first.click()
+    page.get_by_role("slider", name="Attention frequency").first.press("ArrowLeft")
+    assert "Attention to embedding frequency 31:4" in page.locator("petal-explorer [role=status]").first.inner_text()
+    assert page.faults == []
+
+
+def test_the_chapter_on_the_helix_shows_the_viewer():
+    assert (
+        "notebooks/50_numbers_on_a_helix.html" in VIEWERS
+        or not (ROOT / "notebooks/50_numbers_on_a_helix.ipynb").exists()
+    )
+
+
+@pytest.mark.parametrize("name", VIEWERS)
+def test_the_helix_viewer_works_on_its_page(page, name):
+    page.set_viewport_size(DESK)
+    page.goto(name)
+    page.get_by_role("slider", name="Turn").first.press("ArrowRight")
+    assert "from 21 degrees around and 30 above" in page.locator("helix-viewer [role=status]").first.inner_text()
+    assert page.faults == []
+
+
+def test_the_chapter_on_theorems_shows_the_stepper():
+    assert (
+        "notebooks/43_theorems_that_run.html" in STEPPERS
+        or not (ROOT / "notebooks/43_theorems_that_run.ipynb").exists()
+    )
+
+
+@pytest.mark.parametrize("name", STEPPERS)
+def test_the_hop_stepper_works_on_its_page(page, name):
+    page.set_viewport_size(DESK)
+    page.goto(name)
+    page.get_by_role("slider", name="Loop").first.press("ArrowRight")
+    assert "every pointer leads 2 hops away" in page.locator("hop-stepper [role=status]").first.inner_text()
+    assert page.faults == []

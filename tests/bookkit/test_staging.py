@@ -1,0 +1,159 @@
+"""What staging publishes, and what it refuses."""
+
+import json
+
+import nbformat
+import numpy as np
+import pytest
+from nbformat.v4 import new_code_cell, new_output
+from tiny_book import ALT, KEY, figure_output, make_tiny_book
+
+from bookkit.build import staging
+from bookkit.build.staging import StagingError, stage
+
+
+@pytest.fixture
+def book(tmp_path, monkeypatch):
+    """A tiny book before staging, with plain pages instead of generated ones: (root, build)."""
+    for name in ("scoreboard", "environment"):
+        monkeypatch.setattr(staging.pages, f"{name}_markdown", lambda *_, name=name: f"# {name}\n")
+    return tmp_path, make_tiny_book(tmp_path)
+
+
+@pytest.fixture
+def waves(book):
+    """The staged second chapter."""
+    return nbformat.read(stage(*book) / "notebooks" / "10_waves.ipynb", as_version=4)
+
+
+def change(build, name, **fields):
+    """Change fields of the last executed cell of a chapter."""
+    path = build / "executed" / name
+    notebook = nbformat.read(path, as_version=4)
+    notebook.cells[-1].update(fields)
+    nbformat.write(notebook, path)
+
+
+def test_the_staged_folder_is_laid_out_like_the_repository(book):
+    folder = stage(*book)
+    for name in ("_config.yml", "_toc.yml", "book/index.md", "book/scoreboard.md", "notebooks/00_opening.ipynb"):
+        assert (folder / name).is_file(), name
+    assert not (folder / "book" / "_build").exists()
+
+
+def test_what_is_no_longer_in_the_book_leaves_the_staged_folder(book):
+    root, build = book
+    stage(root, build)
+    (root / "book" / "api.md").unlink()
+    assert not (stage(root, build) / "book" / "api.md").exists()
+
+
+def test_a_figure_gets_label_caption_and_alternative_text(waves):
+    (cell,) = [cell for cell in waves.cells if "mystnb" in cell.metadata]
+    assert cell.metadata.mystnb.figure.name == KEY
+    assert cell.metadata.mystnb.figure.caption.startswith("One period")
+    assert cell.metadata.mystnb.image.alt == ALT
+    assert list(cell.outputs[0].data) == ["image/svg+xml"]
+
+
+def test_the_plotted_data_can_be_downloaded(book):
+    data = json.loads((stage(*book) / "figures" / f"{KEY}.json").read_text())
+    x = np.linspace(0, 2 * np.pi, 20)
+    np.testing.assert_allclose(data["y"], np.sin(x), atol=1e-5)
+    assert data["peak"] == 1.0
+
+
+def test_missing_values_are_null_in_the_data():
+    assert json.loads(staging._readable_json({"a": np.array([1.0, np.nan])})) == {"a": [1.0, None]}
+
+
+def test_progress_widgets_and_places_are_removed_and_results_kept(book, waves):
+    train = next(cell for cell in waves.cells if cell.source == "train()")
+    assert [output.text for output in train.outputs] == ["saved runs/wave\n"]
+    assert str(book[0]) not in nbformat.writes(waves)
+    assert not any("papermill" in holder.metadata for holder in (waves, *waves.cells))
+
+
+def test_a_warning_is_no_progress_bar():
+    text = "UserWarning: 5% of the rows are lost\n 50%|#####     | 5/10 [00:01<00:01,  4.9it/s]\n"
+    output = staging._clean_output(new_output("stream", name="stderr", text=text))
+    assert output.text.strip() == "UserWarning: 5% of the rows are lost"
+
+
+def test_a_widget_with_a_static_picture_keeps_the_picture():
+    data = {staging.WIDGET_VIEW: {"model_id": "1"}, "text/plain": "IntSlider()", "image/svg+xml": "<svg/>"}
+    output = staging._clean_output(new_output("display_data", data=data))
+    assert set(output.data) == {"text/plain", "image/svg+xml"}
+
+
+def test_injected_parameters_are_folded_and_do_not_make_the_notebook_stale(waves):
+    (cell,) = [cell for cell in waves.cells if "injected-parameters" in cell.metadata.get("tags", [])]
+    assert "hide-input" in cell.metadata.tags
+
+
+def test_a_notebook_that_was_not_executed_is_refused(book):
+    (book[1] / "executed" / "10_waves.ipynb").unlink()
+    with pytest.raises(StagingError, match="10_waves.ipynb has not been executed"):
+        stage(*book)
+
+
+def test_an_error_output_is_refused(book):
+    error = new_output("error", ename="ValueError", evalue="no grokking", traceback=[])
+    change(book[1], "00_opening.ipynb", outputs=[error])
+    with pytest.raises(StagingError, match="00_opening.ipynb, cell 1 failed: ValueError: no grokking"):
+        stage(*book)
+
+
+def test_a_cell_that_was_not_executed_is_refused(book):
+    change(book[1], "00_opening.ipynb", execution_count=None)
+    with pytest.raises(StagingError, match=r"cell 1 was not executed: '1 \+ 1'"):
+        stage(*book)
+
+
+def test_a_notebook_executed_from_another_source_is_refused(book):
+    change(book[1], "00_opening.ipynb", source="1 + 2")
+    with pytest.raises(StagingError, match="another source"):
+        stage(*book)
+
+
+def test_a_figure_without_recorded_data_is_refused(book):
+    (book[1] / "records" / "10_waves" / "figures" / f"{KEY}.npz").unlink()
+    with pytest.raises(StagingError, match=f"'{KEY}' but recorded no data"):
+        stage(*book)
+
+
+def test_every_reason_is_named_at_once_and_the_staged_folder_stays(book):
+    folder = stage(*book)
+    change(book[1], "00_opening.ipynb", execution_count=None)
+    (book[1] / "executed" / "10_waves.ipynb").unlink()
+    with pytest.raises(StagingError, match="(?s)00_opening.*10_waves"):
+        stage(*book)
+    assert (folder / "notebooks" / "10_waves.ipynb").is_file()
+
+
+@pytest.mark.parametrize(
+    "second", [figure_output("<svg/>", key="other"), new_output("execute_result", data={"text/plain": "1"})]
+)
+def test_a_figure_shares_its_cell_with_nothing(second):
+    cell = new_code_cell("figure(...)", outputs=[figure_output("<svg/>"), second])
+    with pytest.raises(StagingError, match="a cell of its own"):
+        staging.add_figure_metadata(nbformat.v4.new_notebook(cells=[cell]))
+
+
+def test_a_glued_number_may_stand_beside_a_figure():
+    glued = new_output(
+        "display_data",
+        data={"application/papermill.record/text/plain": "3"},
+        metadata={"scrapbook": {"name": "n", "mime_prefix": "application/papermill.record/"}},
+    )
+    cell = new_code_cell("figure(...)", outputs=[glued, figure_output("<svg/>")])
+    assert staging.add_figure_metadata(nbformat.v4.new_notebook(cells=[cell])) == [KEY]
+
+
+@pytest.mark.parametrize(("inches", "points", "scrolls"), [(5.6, 11, False), (5.6, 8, True), (7.2, 11, True)])
+def test_a_figure_whose_text_a_phone_would_shrink_too_much_scrolls_there(inches, points, scrolls):
+    output = figure_output("<svg/>")
+    output.metadata["arithlib"] |= {"inches": inches, "points": points}
+    cell = new_code_cell("figure(...)", outputs=[output])
+    staging.add_figure_metadata(nbformat.v4.new_notebook(cells=[cell]))
+    assert ("wide" in cell.metadata["mystnb"]["image"].get("classes", "")) == scrolls

@@ -1,0 +1,202 @@
+"""The workflow makes what is missing or stale and nothing else, here and on a cluster."""
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import nbformat
+import psutil
+import pytest
+import yaml
+from nbformat.v4 import new_code_cell, new_notebook
+
+from bookkit.build.rulegraph import draw, essential, read_dot, rows, snakemake_rulegraph
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+CHAPTERS = {
+    "10_waves": ["from arithlib.waves import wave\nprint(wave * steps)"],
+    "11_sums": ["from arithlib.sums import total\nprint(total + steps)"],
+}
+EXECUTED = [f"book/_build/executed/{name}.ipynb" for name in CHAPTERS]
+
+
+def write_chapter(root: Path, name: str, cells: list[str]) -> None:
+    tagged = new_code_cell("steps = 3", metadata={"tags": ["parameters"]})
+    (root / "notebooks").mkdir(exist_ok=True)
+    nbformat.write(new_notebook(cells=[tagged, *map(new_code_cell, cells)]), root / "notebooks" / f"{name}.ipynb")
+
+
+def snakemake(root: Path, *arguments: str) -> list[str]:
+    command = [sys.executable, "-m", "snakemake", "--snakefile", "book/workflow/Snakefile", "--nolock"]
+    return [*command, "--rerun-incomplete", "--keep-going", *arguments]
+
+
+def with_own_library(root: Path) -> dict:
+    """The environment in which the copies under `root` are what notebooks import."""
+    return os.environ | {"PYTHONPATH": os.pathsep.join(str(root / room) for room in ("", "book", "notebooks"))}
+
+
+def attempt(root: Path, *arguments: str) -> subprocess.CompletedProcess:
+    command = snakemake(root, *arguments)
+    return subprocess.run(command, cwd=root, env=with_own_library(root), capture_output=True, text=True)
+
+
+def ask(root: Path, *arguments: str) -> str:
+    answer = attempt(root, *arguments)
+    assert answer.returncode == 0, answer.stderr
+    return answer.stdout + answer.stderr
+
+
+def runs(root: Path, *arguments: str) -> set[str]:
+    """Notebooks that a build runs, or would run."""
+    return set(re.findall(r"wildcards: notebook=(\w+)", ask(root, *arguments, "--cores", "2", *EXECUTED)))
+
+
+def stale(root: Path) -> set[str]:
+    return runs(root, "--dry-run")
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory) -> Path:
+    """A small checkout, in a folder with a space in its name, whose two notebooks have been run."""
+    root = tmp_path_factory.mktemp("a book")
+    for folder in ("arithlib", "book/bookkit", "book/workflow", "notebooks/chapters"):
+        shutil.copytree(REPOSITORY / folder, root / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("requirements.txt", "pyproject.toml"):
+        shutil.copy(REPOSITORY / name, root)
+    (root / "arithlib" / "waves.py").write_text("wave = 1\n")
+    (root / "arithlib" / "sums.py").write_text("total = 0\n")
+    (root / "claims.yaml").write_text("[]")
+    notebooks = {name: {"threads": 1, "parameters": {}, "checkpoints": []} for name in CHAPTERS}
+    config = {"notebooks": notebooks, "sweep": ["grokking-wd3-*"], "retrained": False, "limit": 600}
+    (root / "book" / "workflow" / "config.yaml").write_text(yaml.safe_dump(config))
+    for name, cells in CHAPTERS.items():
+        write_chapter(root, name, cells)
+    ask(root, "--cores", "2", *EXECUTED)
+    return root
+
+
+@pytest.fixture
+def project(built, tmp_path) -> Path:
+    """A copy of that checkout to change."""
+    return shutil.copytree(built, tmp_path / "a book")
+
+
+def test_a_second_run_has_nothing_to_do_whatever_the_time_stamps_and_unreached_modules_say(project):
+    for name in CHAPTERS:
+        record = json.loads((project / "book/_build/records" / name / "run.json").read_text())
+        assert record["status"] == "ok"
+    for path in [
+        *project.glob("notebooks/*"),
+        *project.glob("arithlib/**/*.py"),
+        project / "book/workflow/config.yaml",
+    ]:
+        os.utime(path)
+    (project / "arithlib" / "petals.py").write_text("petals = 5\n")
+    assert "Nothing to be done" in ask(project, "--dry-run", "--cores", "2", *EXECUTED)
+
+
+def test_only_the_notebook_that_reaches_a_changed_module_runs_again(project):
+    (project / "arithlib" / "waves.py").write_text("wave = 2\n")
+    assert stale(project) == {"10_waves"}
+
+
+def test_a_failed_notebook_runs_again_and_the_others_are_kept(project):
+    write_chapter(project, "10_waves", ["1 / (steps - 3)"])
+    write_chapter(project, "11_sums", ["print(steps + 1)"])
+    answer = attempt(project, "--cores", "2", *EXECUTED)
+    assert answer.returncode == 1
+    for said in ("11_sums: running (last time it took ", "10_waves.ipynb failed in cell 1", "ZeroDivisionError"):
+        assert said in answer.stderr, answer.stderr
+    assert (project / "book/_build/executed/10_waves.failed.ipynb").exists()
+    assert stale(project) == {"10_waves"}
+
+
+def kill_with_children(process: subprocess.Popen) -> None:
+    """Kill a process and all that it started, as no signal to a group would do on Windows."""
+    children = psutil.Process(process.pid).children(recursive=True)
+    for member in (process, *children):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            member.kill()
+    process.wait()
+    psutil.wait_procs(children, timeout=600)
+
+
+def test_a_build_that_was_killed_goes_on_where_it_stopped(project):
+    marker = project / "running"
+    waits = f"import pathlib, time\npathlib.Path({str(marker)!r}).touch()\ntime.sleep(3600 * (steps == 3))"
+    write_chapter(project, "10_waves", [waits])
+    build = subprocess.Popen(
+        snakemake(project, "--cores", "2", *EXECUTED),
+        cwd=project,
+        env=with_own_library(project),
+        stderr=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 600
+    while not marker.exists() and build.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.1)
+    kill_with_children(build)
+    assert marker.exists(), "the notebook never started"
+    write_chapter(project, "10_waves", ["print(steps)"])
+    assert runs(project) == {"10_waves"}
+    assert (project / EXECUTED[0]).exists()
+
+
+def test_the_slurm_profile_plans_one_job_for_each_experiment_of_a_sweep(built):
+    plan = ask(built, "sweep", "--dry-run", "--profile", "book/workflow/profiles/slurm")
+    assert set(re.findall(r"wildcards: experiment=(\S+)", plan)) == {f"grokking-wd3-s{seed}" for seed in range(5)}
+    assert re.search(r"rule train:.*?runtime=240", plan, re.DOTALL), "the profile's resources are not in the plan"
+
+
+def test_weights_that_nobody_shipped_are_trained_before_the_notebook_that_loads_them(project):
+    path = project / "book" / "workflow" / "config.yaml"
+    config = yaml.safe_load(path.read_text())
+    config["notebooks"]["10_waves"]["checkpoints"] = ["grokking-wd3-s0"]
+    path.write_text(yaml.safe_dump(config))
+    plan = ask(project, "--dry-run", "--cores", "2", *EXECUTED)
+    assert "experiment=grokking-wd3-s0" in plan and "notebook=10_waves" in plan
+    (project / "checkpoints").mkdir()
+    (project / "checkpoints" / "grokking-wd3-s0.safetensors").write_text("shipped")
+    assert "rule train" not in ask(project, "--dry-run", "--cores", "2", *EXECUTED)
+
+
+# --- the rule graph ---
+
+
+def test_the_rule_graph_leads_from_training_to_the_checked_site():
+    arrows = read_dot(snakemake_rulegraph(REPOSITORY))
+    chain = ["train", "execute", "stage", "site", "check", "reproduce"]
+    assert set(zip(chain, chain[1:], strict=False)) <= set(arrows)
+
+
+ARROWS = [("train", "execute"), ("execute", "stage"), ("rulegraph", "stage"), ("train", "stage")]
+
+
+def test_an_arrow_that_others_imply_is_left_out():
+    assert essential([*ARROWS, ("train", "site"), ("stage", "site")]) == [*ARROWS[:3], ("stage", "site")]
+
+
+def test_every_arrow_of_a_rule_graph_points_down():
+    row = rows(ARROWS)
+    assert row == {"train": 0, "execute": 1, "rulegraph": 1, "stage": 2}
+    assert all(row[tail] < row[head] for tail, head in ARROWS)
+
+
+def test_the_drawing_is_the_same_each_time_and_names_every_rule(tmp_path):
+    for name in ("one.svg", "two.svg"):
+        draw(ARROWS, tmp_path / name)
+    drawing = (tmp_path / "one.svg").read_text()
+    assert drawing == (tmp_path / "two.svg").read_text()
+    assert all(f"<!-- {rule} -->" in drawing for rule in rows(ARROWS))
+
+
+def test_what_is_no_rule_graph_is_refused():
+    with pytest.raises(ValueError, match="expected a rule graph"):
+        read_dot("Building DAG of jobs...")

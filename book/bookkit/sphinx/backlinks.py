@@ -11,13 +11,14 @@ import pkgutil
 import re
 from pathlib import Path
 
+from bookkit.build.layers import ROOMS
 from bookkit.build.notebook_ast import statements
 
 FOLDER = "notebooks"
 
 
 def library_names(cells: list[str]) -> list[str]:
-    """Full names of the functions and classes of arithlib that these code cells use, in alphabetical order.
+    """Full names of the functions and classes of ours that these code cells use, in alphabetical order.
 
     cells: source of code cells, one string each; IPython's `%magic` and `!shell` lines are understood.
 
@@ -47,8 +48,8 @@ def _dotted(node: ast.AST, imported: dict[str, str]) -> str | None:
 
 
 def _documented_name(dotted: str | None) -> str | None:
-    """Where the object of that name is defined, if it is a function or class of arithlib with a docstring."""
-    if dotted is None or dotted.partition(".")[0] != "arithlib":
+    """Where the object of that name is defined, if it is a function or class of ours with a docstring."""
+    if dotted is None or dotted.partition(".")[0] not in ROOMS:
         return None
     try:
         thing = pkgutil.resolve_name(dotted)
@@ -57,7 +58,7 @@ def _documented_name(dotted: str | None) -> str | None:
     if not (inspect.isfunction(thing) or inspect.isclass(thing)) or not thing.__doc__:
         return None
     name = f"{thing.__module__}.{thing.__qualname__}"
-    return name if name.startswith("arithlib.") and "._" not in name else None
+    return name if name.partition(".")[0] in ROOMS and "._" not in name else None
 
 
 def _code_cells(notebook: dict) -> list[str]:

@@ -380,10 +380,10 @@ def anchor(id: str) -> str:
 
 
 def published(id: str) -> float | Mapping[str, float]:
-    """The number (or named numbers) of a source, from claims.yaml. Raises ClaimError if it gives none."""
+    """The number (or named numbers) of a source, from the ledger. Raises ClaimError if it gives none."""
     found = _claims.find_claim(_claims.load_claims(), id)
     if found.value is None:
-        raise ClaimError(f"claim {id} has no published value in claims.yaml (published: {found.published!r})")
+        raise ClaimError(f"claim {id} has no published value in book/claims (published: {found.published!r})")
     return found.value
 
 
@@ -396,10 +396,10 @@ def claim(
     figure: str | None = None,
     note: str | None = None,
 ) -> Verdict:
-    """Record what was measured for a claim and return the verdict of its rule in claims.yaml.
+    """Record what was measured for a claim and return the verdict of its rule in book/claims.
 
     measured: a number or bool; a list, one entry a seed; or a mapping of named numbers and lists, shown in its order
-    under the `labels` of claims.yaml. If a list has an entry for anything but a seed, `per` says so there.
+    under the `labels` of book/claims. If a list has an entry for anything but a seed, `per` says so there.
     scale: "cpu" or "gpu", the preset measured. note: a remark for the reader, shown beside the numbers.
     figure: key of a figure recorded before, in which the measurement can be seen.
 

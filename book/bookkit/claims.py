@@ -1,7 +1,7 @@
 """The claims of the sources, and the rules that turn a measurement into a verdict.
 
-`claims.yaml` holds every claim. A rule is arithmetic and comparison over named numbers, parsed and walked
-here (never handed to `eval`); it decides the verdict of a measurement. Nobody types a verdict::
+`book/claims/` holds every claim, a file a source. A rule is arithmetic and comparison over named numbers, parsed and
+walked here (never handed to `eval`); it decides the verdict of a measurement. Nobody types a verdict::
 
     rule:
       because: One run, read from a plot, is good to a factor of 2.
@@ -32,6 +32,7 @@ import statistics
 import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from functools import cache
 from pathlib import Path
 
 REPRODUCED, PARTLY, NOT_REPRODUCED, REFUTED, NOT_ATTEMPTED = VERDICTS = (
@@ -53,12 +54,12 @@ class ClaimError(ValueError):
     """A claim, rule, measurement or record that cannot be used; the message says which and what to do."""
 
 
-# --- claims.yaml ---
+# --- the ledger ---
 
 
 @dataclass(frozen=True)
 class Claim:
-    """One checkable statement of a source, as it stands in claims.yaml."""
+    """One checkable statement of a source, as it stands in the ledger."""
 
     id: str
     source: str  # "000" to "004", or the bibliography key of another paper
@@ -137,50 +138,56 @@ def _template(label: str | None) -> str | None:
 
 
 def repo_root() -> Path:
-    """The folder that holds claims.yaml: above the working folder, or else above this package.
+    """The checkout of a book, which holds book/claims: around the working folder, or else around this package.
 
     Raises ClaimError if there is none.
     """
     for start in (Path.cwd(), Path(__file__).resolve().parent):
         for folder in (start, *start.parents):
-            if (folder / "claims.yaml").is_file():
+            if (folder / "book" / "claims").is_dir():
                 return folder
-    raise ClaimError("claims.yaml not found: work inside a clone of the book, or install arithlib from one (pip -e)")
+    raise ClaimError("book/claims not found: work inside a clone of the book, or install it from one (pip -e)")
 
 
-def read_rows(path: Path) -> object:
-    """What a YAML file holds. Raises yaml.YAMLError if it is none."""
-    import yaml  # only the book needs it; the core runs without
-
-    # Every claim of a notebook asks for this; in C it takes a tenth of the time.
-    return yaml.load(path.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+def read_rows(folder: Path) -> list:
+    """The rows of every YAML file of a folder, in the order of their names. Raises ClaimError for a broken one."""
+    return list(_rows(tuple((path, path.stat().st_mtime_ns) for path in sorted(folder.glob("*.yaml")))))
 
 
-def load_claims(path: Path | None = None) -> dict[str, Claim]:
-    """All claims by id, in the order of the file (default: the repository's claims.yaml).
-
-    Raises ClaimError for anything in the file that is not a well-formed, uniquely named claim.
-    """
+@cache
+def _rows(files: tuple[tuple[Path, int], ...]) -> list:
+    """Files are read again when they change: a chapter asks for its claims a hundred times."""
     import yaml
 
-    path = path or repo_root() / "claims.yaml"
-    try:
-        entries = read_rows(path)
-    except yaml.YAMLError as error:
-        raise ClaimError(f"{path.name} is not valid YAML: {error}") from error
-    if not isinstance(entries, list):
-        raise ClaimError(f"{path.name} must be a list of claims, found {type(entries).__name__}")
+    rows = []
+    for path, _ in files:
+        try:
+            # In C it takes a tenth of the time.
+            found = yaml.load(path.read_text(encoding="utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        except yaml.YAMLError as error:
+            raise ClaimError(f"{path.name} is not valid YAML: {error}") from error
+        if not isinstance(found, list):
+            raise ClaimError(f"{path.name} must be a list of claims, found {type(found).__name__}")
+        rows += found
+    return rows
+
+
+def load_claims(folder: Path | None = None) -> dict[str, Claim]:
+    """All claims by id, in the order of the files and their rows (default: the checkout's book/claims).
+
+    Raises ClaimError for anything there that is not a well-formed, uniquely named claim.
+    """
     known = {field.name for field in fields(Claim)}
     claims: dict[str, Claim] = {}
-    for entry in entries:
+    for entry in read_rows(folder or repo_root() / "book" / "claims"):
         if not isinstance(entry, dict) or "id" not in entry:
-            raise ClaimError(f"{path.name}: every claim is a mapping with an id, found {entry!r}")
+            raise ClaimError(f"every claim is a mapping with an id, found {entry!r}")
         if unknown := set(entry) - known:
             raise ClaimError(f"claim {entry['id']}: unknown keys {sorted(unknown)}; known are {sorted(known)}")
         if missing := {"source", "statement", "test", "tier"} - set(entry):
             raise ClaimError(f"claim {entry['id']}: missing {sorted(missing)}")
         if entry["id"] in claims:
-            raise ClaimError(f"claim {entry['id']} stands twice in {path.name}")
+            raise ClaimError(f"claim {entry['id']} stands twice")
         claims[entry["id"]] = Claim(**entry)
     return claims
 
@@ -190,7 +197,7 @@ def find_claim(claims: Mapping[str, Claim], id: str) -> Claim:
     if id in claims:
         return claims[id]
     near = difflib.get_close_matches(id.upper(), claims, n=4, cutoff=0.5)
-    raise ClaimError(f"no claim {id!r} in claims.yaml; near it: {', '.join(near) or 'none'}")
+    raise ClaimError(f"no claim {id!r} in book/claims; near it: {', '.join(near) or 'none'}")
 
 
 # --- measurements ---
@@ -447,7 +454,7 @@ def verdict(claim: Claim, measurement: Measurement) -> str:
     Raises ClaimError if the claim has no rule, or its rule cannot be evaluated on what was measured.
     """
     if claim.rule is None:
-        raise ClaimError(f"claim {claim.id} has no rule: write one in claims.yaml before measuring it")
+        raise ClaimError(f"claim {claim.id} has no rule: write one in book/claims before measuring it")
     published, measured = claim.published_names(), measurement.names()
     if both := published.keys() & measured.keys():
         raise ClaimError(f"claim {claim.id}: {sorted(both)} are published and measured names at once; rename one")
@@ -483,7 +490,7 @@ def read_records(records_root: Path) -> dict[str, dict]:
 
 
 def scoreboard(records_root: Path, claims: Mapping[str, Claim] | None = None) -> list[dict]:
-    """One row for each claim of claims.yaml, in its order; without a record the verdict is "not attempted".
+    """One row for each claim of the ledger, in its order; without a record the verdict is "not attempted".
 
     Keys: id, source, statement, published, measured, n, spread, verdict, scale, notebook, figure.
     Raises ClaimError for a record whose claim is gone, or whose verdict its rule no longer gives.

@@ -37,7 +37,8 @@ ALT = "A line that rises from zero to one"
 @pytest.fixture(autouse=True)
 def records(tmp_path, monkeypatch):
     """The records folder of a run of the book, in a checkout with two claims."""
-    (tmp_path / "claims.yaml").write_text(yaml.safe_dump(CLAIMS))
+    (tmp_path / "book" / "claims").mkdir(parents=True)
+    (tmp_path / "book" / "claims" / "004.yaml").write_text(yaml.safe_dump(CLAIMS))
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "records" / "10_grokking"
     monkeypatch.setenv("BOOKKIT_RECORDS", str(folder))
@@ -283,7 +284,7 @@ def test_a_refuted_claim_looks_like_any_other_and_says_what_was_found():
 @pytest.mark.parametrize(
     ("arguments", "error", "reason"),
     [
-        ({"id": "M-80"}, ClaimError, "no claim 'M-80' in claims.yaml; near it: M-09, M-08"),
+        ({"id": "M-80"}, ClaimError, "no claim 'M-80' in book/claims; near it: M-09, M-08"),
         ({"id": "M-09"}, ClaimError, "M-09 has no rule"),
         ({"measured": float("nan")}, ClaimError, "finite numbers"),
         ({"scale": "tpu"}, ChapterError, "scale must be"),
@@ -322,7 +323,7 @@ def test_a_row_leads_to_how_it_is_decided_where_there_is_such_a_page(monkeypatch
 
 
 def test_named_measurements_are_recorded_in_the_order_in_which_they_were_measured(records):
-    (records.parents[1] / "claims.yaml").write_text(
+    (records.parents[1] / "book" / "claims" / "004.yaml").write_text(
         yaml.safe_dump([CLAIMS[0] | {"rule": {"reproduced": "late_mean > early", "otherwise": "refuted"}}])
     )
     claim("M-08", {"late": [3.0, 4.0], "early": 1.0})

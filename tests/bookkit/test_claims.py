@@ -1,6 +1,7 @@
 """Claims, rules and verdicts: what a rule may say, what it makes of a measurement, and the scoreboard."""
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -31,9 +32,10 @@ def a_claim(id="M-08", **changes) -> dict:
 
 
 def write_claims(folder: Path, *entries: dict) -> Path:
-    path = folder / "claims.yaml"
-    path.write_text(yaml.safe_dump(list(entries)), encoding="utf-8")
-    return path
+    claims = folder / "book" / "claims"
+    claims.mkdir(parents=True, exist_ok=True)
+    (claims / "004.yaml").write_text(yaml.safe_dump(list(entries)), encoding="utf-8")
+    return claims
 
 
 def record(root: Path, id="M-08", notebook="10_grokking", measured=4100.0, verdict="reproduced", **changes) -> None:
@@ -231,7 +233,7 @@ def test_a_count_leaves_out_what_is_not_shown():
     assert (measurement.n(claim), measurement.spread(claim)) == (2, "n = 2 seeds")
 
 
-# --- claims.yaml ---
+# --- the ledger ---
 
 
 @pytest.mark.parametrize(
@@ -262,9 +264,19 @@ def test_an_id_used_twice_is_refused(tmp_path):
 
 
 def test_broken_yaml_is_refused(tmp_path):
-    (tmp_path / "claims.yaml").write_text("- id: [")
-    with pytest.raises(ClaimError, match="not valid YAML"):
-        load_claims(tmp_path / "claims.yaml")
+    (tmp_path / "000.yaml").write_text("- id: [")
+    with pytest.raises(ClaimError, match="000.yaml is not valid YAML"):
+        load_claims(tmp_path)
+
+
+def test_files_are_read_in_order_and_again_when_they_change(tmp_path):
+    folder = write_claims(tmp_path, a_claim("M-08"))
+    (folder / "000.yaml").write_text(yaml.safe_dump([a_claim("G-01")]))
+    assert list(load_claims(folder)) == ["G-01", "M-08"]
+    (folder / "000.yaml").write_text(yaml.safe_dump([a_claim("M-08")]))
+    os.utime(folder / "000.yaml", ns=(1, 1))
+    with pytest.raises(ClaimError, match="M-08 stands twice"):
+        load_claims(folder)
 
 
 def test_an_unknown_id_names_its_neighbours(tmp_path):
@@ -365,7 +377,7 @@ def test_no_line_of_the_table_is_too_long_for_a_terminal(tmp_path):
 def test_every_rule_of_the_book_belongs_to_a_notebook():
     homeless = [
         claim.id
-        for claim in load_claims(ROOT / "claims.yaml").values()
+        for claim in load_claims(ROOT / "book" / "claims").values()
         if claim.rule and not (ROOT / "notebooks" / f"{claim.chapter}.ipynb").is_file()
     ]
     assert not homeless

@@ -1,4 +1,4 @@
-"""The ledger itself: which claims claims.yaml holds, and that each can be read, tested and judged."""
+"""The ledger itself: which claims it holds, and that each can be read, tested and judged."""
 
 import re
 from collections import Counter
@@ -9,6 +9,7 @@ import pytest
 from bookkit.claims import BECAUSE, STATISTICS, load_claims, names, repo_root
 
 CLAIMS = load_claims()
+LEDGER = sorted((repo_root() / "book" / "claims").glob("*.yaml"))
 OF_THE_SOURCES = [claim for claim in CLAIMS.values() if claim.source.isdigit()]
 WITH_RULE = [claim for claim in CLAIMS.values() if claim.rule]
 SOURCE_OF = {"G": "000", "P": "000", "Q": "000", "H": "001", "A": "002", "L": "003", "M": "004"}
@@ -19,6 +20,13 @@ def test_the_five_sources_have_263_claims_numbered_without_gaps():
     expected = [f"{letter}-{i:02}" for letter, count in counts.items() for i in range(1, count + 1)]
     assert [claim.id for claim in OF_THE_SOURCES] == expected
     assert len(expected) == 263
+
+
+def test_a_file_holds_the_claims_of_the_source_it_is_named_for():
+    import yaml
+
+    for path in LEDGER:
+        assert {row["source"] for row in yaml.safe_load(path.read_text(encoding="utf-8"))} == {path.stem}
 
 
 def test_every_claim_stands_under_its_own_source():
@@ -46,7 +54,7 @@ def test_tiers_say_what_an_honest_test_needs():
 def test_every_claim_says_where_it_stands_even_if_the_answer_is_null(key):
     import yaml
 
-    entries = yaml.safe_load((repo_root() / "claims.yaml").read_text(encoding="utf-8"))
+    entries = [row for path in LEDGER for row in yaml.safe_load(path.read_text(encoding="utf-8"))]
     assert [entry["id"] for entry in entries if key not in entry] == []
 
 
@@ -86,5 +94,5 @@ def test_a_rule_does_not_mix_statistics_of_one_list_with_named_measurements(clai
 
 
 def test_the_ledger_stays_readable_in_a_diff():
-    lines = (repo_root() / "claims.yaml").read_text(encoding="utf-8").splitlines()
+    lines = [line for path in LEDGER for line in path.read_text(encoding="utf-8").splitlines()]
     assert [line for line in lines if len(line) > 110 or line != line.rstrip()] == []

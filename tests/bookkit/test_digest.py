@@ -133,7 +133,7 @@ def presets():
     "checkpoints/wave-0.json": '{"settings": {"steps": 5, "model": {"kind": "wave"}, "rates": [{"kind": "slow"}]}}',
     "checkpoints/other.safetensors": "other weights",
     "requirements.txt": "# numbers\nnumpy==2.4.6\ntorch==2.13.0\n",
-    "claims.yaml": """\
+    "book/claims/004.yaml": """\
 - {id: M-01, chapter: 10_waves, value: 1}
 - {id: M-02, chapter: null, value: 1}
 - {id: N-07, chapter: null, value: 1}
@@ -191,10 +191,10 @@ def edit(root, name, old, new):
         ("checkpoints/wave-0.json", '{"steps": 1}'),
         ("checkpoints/wave-1.safetensors", "one more seed"),
         ("requirements.txt", FILES["requirements.txt"].replace("2.13.0", "2.13.1")),
-        ("claims.yaml", FILES["claims.yaml"].replace("10_waves, value: 1", "10_waves, value: 2")),
+        ("book/claims/004.yaml", FILES["book/claims/004.yaml"].replace("10_waves, value: 1", "10_waves, value: 2")),
         (
-            "claims.yaml",
-            FILES["claims.yaml"].replace("N-07, chapter: null, value: 1", "N-07, chapter: null, value: 2"),
+            "book/claims/004.yaml",
+            FILES["book/claims/004.yaml"].replace("N-07, chapter: null, value: 1", "N-07, chapter: null, value: 2"),
         ),
     ],
 )
@@ -215,8 +215,8 @@ def test_it_runs_again_when_something_it_reaches_changes(root, name, content):
         ("checkpoints/other.safetensors", "changed"),
         ("requirements.txt", "torch==2.13.0\nnumpy==2.4.6  # numbers\n"),
         (
-            "claims.yaml",
-            FILES["claims.yaml"].replace("M-02, chapter: null, value: 1", "M-02, chapter: null, value: 2"),
+            "book/claims/004.yaml",
+            FILES["book/claims/004.yaml"].replace("M-02, chapter: null, value: 1", "M-02, chapter: null, value: 2"),
         ),
     ],
 )

@@ -87,7 +87,7 @@ def test_a_measured_claim_says_how_it_is_decided(page):
 
 
 @pytest.mark.parametrize(
-    "claim", [c for c in load_claims(ROOT / "claims.yaml").values() if c.rule], ids=lambda c: c.id
+    "claim", [c for c in load_claims(ROOT / "book" / "claims").values() if c.rule], ids=lambda c: c.id
 )
 def test_a_rule_of_the_book_reads_without_names_of_published_numbers(claim):
     for expression in claim.conditions().values():
@@ -128,7 +128,7 @@ def test_sources_are_sections_those_with_results_first_and_unknown_ones_keep_the
 
 def test_every_source_of_the_book_is_in_its_bibliography():
     bibliography = (ROOT / "book" / "references.bib").read_text(encoding="utf-8")
-    keys = {SOURCES.get(claim.source, (claim.source,))[0] for claim in load_claims(ROOT / "claims.yaml").values()}
+    keys = {SOURCES.get(claim.source, (claim.source,))[0] for claim in load_claims(ROOT / "book" / "claims").values()}
     assert not [key for key in keys if f"{{{key}," not in bibliography]
 
 

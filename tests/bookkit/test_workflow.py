@@ -72,7 +72,7 @@ def built(tmp_path_factory) -> Path:
         shutil.copy(REPOSITORY / name, root)
     (root / "arithlib" / "waves.py").write_text("wave = 1\n")
     (root / "arithlib" / "sums.py").write_text("total = 0\n")
-    (root / "claims.yaml").write_text("[]")
+    (root / "book" / "claims").mkdir()
     notebooks = {name: {"threads": 1, "parameters": {}, "checkpoints": []} for name in CHAPTERS}
     config = {"notebooks": notebooks, "sweep": ["grokking-wd3-*"], "retrained": False, "limit": 600}
     (root / "book" / "workflow" / "config.yaml").write_text(yaml.safe_dump(config))

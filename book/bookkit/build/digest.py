@@ -392,16 +392,10 @@ def checkpoint_files(root: Path, patterns: Iterable[str]) -> list[Path]:
 
 
 def claims_of(root: Path, name: str, notebook: NotebookNode) -> list[dict]:
-    """Rows of claims.yaml that the notebook tests, or that its code mentions by id."""
-    rows = claim_rows(root / "claims.yaml", file_digest(root / "claims.yaml"))
+    """Rows of the ledger that the notebook tests, or that its code mentions by id."""
+    rows = read_rows(root / "book" / "claims")
     code = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "code")
     return [row for row in rows if row.get("chapter") == name or row["id"] in code]
-
-
-@cache
-def claim_rows(path: Path, content: str) -> list[dict]:
-    """The rows of a file; `content` is its digest, so that a file is read once until it changes."""
-    return read_rows(path)
 
 
 def pins(root: Path) -> list[str]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from bookkit.chapter import COLOURS, anchor, badge
 from bookkit.claims import BECAUSE, INTERACTIVE, NOT_ATTEMPTED, Claim, Number, load_claims, scoreboard, show, tally
 
-# A source of claims.yaml: its key in the bibliography, and a heading. Any other source is cited by its own key.
+# A source of the ledger: its key in the bibliography, and a heading. Any other source is cited by its own key.
 SOURCES = {
     "000": ("loeber2024", "Everything we know about LLMs doing arithmetic"),
     "001": ("kantamneni2025", "Language models use trigonometry to do addition"),
@@ -46,7 +46,7 @@ STYLE = """<style>
 
 def scoreboard_markdown(root: Path, build: Path) -> str:
     """The scoreboard page of the claims under `root` and what the notebooks recorded under `build`."""
-    claims = load_claims(root / "claims.yaml")
+    claims = load_claims(root / "book" / "claims")
     return scoreboard_page(scoreboard(build / "records", claims), claims)
 
 
@@ -61,14 +61,14 @@ def scoreboard_page(rows: list[dict], claims: Mapping[str, Claim]) -> str:
     parts = [
         "# Scoreboard",
         f"{len(rows)} claims from {len(counts)} sources, {measured} of them measured so far. A rule, written down in "
-        "`claims.yaml` beside the claim, computed each verdict from what a notebook measured when this book was "
+        "`book/claims` beside the claim, computed each verdict from what a notebook measured when this book was "
         "built: *how it is decided* shows it, and the links lead to the table or the figure where the numbers can be "
         "seen. *n* says how many seeds, or what else, a number is the mean of; what follows ± is the standard "
         "deviation over them. `python -m bookkit score` prints the same in a terminal.",
         STYLE,
         _counts(everything),
     ]
-    # Sources with a result come first, else in the order of claims.yaml.
+    # Sources with a result come first, else in the order of the ledger.
     for source in sorted(counts, key=lambda source: counts[source][NOT_ATTEMPTED] == sum(counts[source].values())):
         own = [row for row in rows if row["source"] == source]
         open_ = [row for row in own if row["verdict"] == NOT_ATTEMPTED]

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import nbformat
 import pytest
-import yaml
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from arithlib import experiments
 from bookkit.build.digest import Reach, analyse, checkpoint_files, notebook_digest, tree_digest
 from bookkit.build.notebook_ast import default_parameters
+from bookkit.build.project import Project
 
 ROOT = Path(__file__).parents[2]
-NOTEBOOKS = yaml.safe_load((ROOT / "book" / "workflow" / "config.yaml").read_text())["notebooks"]
+NOTEBOOKS = Project(ROOT).notebooks
 ROOMS = os.pathsep.join(str(ROOT / room) for room in ("", "book", "notebooks"))
 REGISTERED = {experiment.name: repr(experiment) for experiment in experiments.match("*")}
 
@@ -442,7 +442,7 @@ def test_a_notebook_trains_nothing_that_is_shipped(name):
     notebook = read(name)
     trained = reach_of(notebook, NOTEBOOKS[name]["checkpoints"]).trained
     shipped = sorted(one for one in trained if checkpoint_files(ROOT, [one]))
-    assert not shipped, f"list {', '.join(shipped)} among its checkpoints in book/workflow/config.yaml"
+    assert not shipped, f"list {', '.join(shipped)} among the checkpoints in its metadata"
     assert default_parameters(notebook).get("retrain", False) is False
 
 

@@ -14,7 +14,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from bookkit.build import execute
 from bookkit.build.execute import NotebookFailed, execute_notebook
 from bookkit.build.notebook_ast import BadCell, BadParameter, check_parameters, default_parameters, unread_parameters
-from bookkit.build.project import Project
+from bookkit.build.project import BadSettings, Project
 from bookkit.build.watchdog import STALLED
 from bookkit.files import FileProblem
 
@@ -206,10 +206,11 @@ def test_progress_is_drawn_on_a_terminal_only(run, tmp_path, monkeypatch, termin
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
-    (tmp_path / "book" / "workflow").mkdir(parents=True)
     (tmp_path / "notebooks").mkdir()
-    (tmp_path / "book" / "workflow" / "config.yaml").write_text("notebooks: {10_waves: {parameters: {epochs: 1}}}")
-    nbformat.write(notebook("print(steps)"), tmp_path / "notebooks" / "10_waves.ipynb")
+    (tmp_path / "_toc.yml").write_text("{format: jb-book, root: book/index, chapters: [{file: notebooks/10_waves}]}")
+    chapter = notebook("print(steps)")
+    chapter.metadata["bookkit"] = {"parameters": {"epochs": 1}}
+    nbformat.write(chapter, tmp_path / "notebooks" / "10_waves.ipynb")
     monkeypatch.setattr(Project, "find", lambda: Project(tmp_path))
     return Project(tmp_path)
 
@@ -218,7 +219,7 @@ def test_a_kernel_that_does_not_answer_counts_as_stalled(project, monkeypatch, c
     """It is asked before it is there. What started this notebook then tries again."""
     monkeypatch.setattr(execute, "KERNEL_CONFIG", "import time\ntime.sleep(20)")
     monkeypatch.setattr(papermill, "execute_notebook", functools.partial(papermill.execute_notebook, start_timeout=1))
-    (project.root / "book" / "workflow" / "config.yaml").write_text("notebooks: {10_waves: {}}")
+    nbformat.write(notebook("print(steps)"), project.root / "notebooks" / "10_waves.ipynb")
     assert execute.main(["10_waves"]) == STALLED
     assert "10_waves.ipynb: its kernel could not be reached: Kernel didn't respond" in capsys.readouterr().err
     assert json.loads((project.records("10_waves") / "run.json").read_text())["status"] == "failed"
@@ -231,8 +232,16 @@ def test_the_command_says_what_failed_and_returns_one(project, capsys):
     assert "lists no notebook '11_waves', only 10_waves" in capsys.readouterr().err
 
 
+def test_metadata_that_nobody_reads_is_refused(project):
+    chapter = notebook("print(steps)")
+    chapter.metadata["bookkit"] = {"thread": 2}
+    nbformat.write(chapter, project.root / "notebooks" / "10_waves.ipynb")
+    with pytest.raises(BadSettings, match=r"10_waves: its metadata has \['thread'\]; known are"):
+        Project(project.root).notebooks  # noqa: B018  a property that reads
+
+
 def test_a_notebook_that_starts_says_how_long_it_took_last_time(project, monkeypatch, capsys):
-    (project.root / "book" / "workflow" / "config.yaml").write_text("notebooks: {10_waves: {}}")
+    nbformat.write(notebook("print(steps)"), project.root / "notebooks" / "10_waves.ipynb")
     monkeypatch.setattr(execute, "execute_notebook", lambda *_: {"seconds": 61.6, "peak_memory_mb": None})
     records, said = project.records("10_waves"), []
     records.mkdir(parents=True)
@@ -253,7 +262,7 @@ def test_an_interrupted_notebook_is_no_finished_one(project, monkeypatch, capsys
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    (project.root / "book" / "workflow" / "config.yaml").write_text("notebooks: {10_waves: {}}")
+    nbformat.write(notebook("print(steps)"), project.root / "notebooks" / "10_waves.ipynb")
     monkeypatch.setattr(papermill, "execute_notebook", interrupt)
     assert execute.main(["10_waves"]) == 130
     assert "10_waves: interrupted" in capsys.readouterr().err

@@ -73,8 +73,9 @@ def built(tmp_path_factory) -> Path:
     (root / "arithlib" / "waves.py").write_text("wave = 1\n")
     (root / "arithlib" / "sums.py").write_text("total = 0\n")
     (root / "book" / "claims").mkdir()
-    notebooks = {name: {"threads": 1, "parameters": {}, "checkpoints": []} for name in CHAPTERS}
-    config = {"notebooks": notebooks, "sweep": ["grokking-wd3-*"], "retrained": False, "limit": 600}
+    chapters = [{"file": f"notebooks/{name}"} for name in CHAPTERS]
+    (root / "_toc.yml").write_text(yaml.safe_dump({"format": "jb-book", "root": "book/index", "chapters": chapters}))
+    config = {"sweep": ["grokking-wd3-*"], "retrained": False, "limit": 600}
     (root / "book" / "workflow" / "config.yaml").write_text(yaml.safe_dump(config))
     for name, cells in CHAPTERS.items():
         write_chapter(root, name, cells)
@@ -156,10 +157,10 @@ def test_the_slurm_profile_plans_one_job_for_each_experiment_of_a_sweep(built):
 
 
 def test_weights_that_nobody_shipped_are_trained_before_the_notebook_that_loads_them(project):
-    path = project / "book" / "workflow" / "config.yaml"
-    config = yaml.safe_load(path.read_text())
-    config["notebooks"]["10_waves"]["checkpoints"] = ["grokking-wd3-s0"]
-    path.write_text(yaml.safe_dump(config))
+    path = project / "notebooks" / "10_waves.ipynb"
+    chapter = json.loads(path.read_text())
+    chapter["metadata"]["bookkit"] = {"checkpoints": ["grokking-wd3-s0"]}
+    path.write_text(json.dumps(chapter))
     plan = ask(project, "--dry-run", "--cores", "2", *EXECUTED)
     assert "experiment=grokking-wd3-s0" in plan and "notebook=10_waves" in plan
     (project / "checkpoints").mkdir()

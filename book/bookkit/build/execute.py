@@ -200,7 +200,7 @@ def expected(records: Path) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bookkit.build.execute", description=__doc__.split("\n")[0])
-    parser.add_argument("notebook", help="NAME of notebooks/NAME.ipynb; its parameters: book/workflow/config.yaml")
+    parser.add_argument("notebook", help="NAME of notebooks/NAME.ipynb")
     parser.add_argument("--threads", type=int, default=1, help="threads of the numerical libraries (default 1)")
     parser.add_argument("--startup", default="", help="Python code that the kernel runs first")
     options = parser.parse_args(arguments)
@@ -212,7 +212,7 @@ def main(arguments: list[str] | None = None) -> int:
             project.notebook(name),
             project.executed(name),
             project.records(name),
-            project.notebooks[name].get("parameters", {}),
+            project.notebooks[name]["parameters"],
             options.threads,
             options.startup,
         )

@@ -1,5 +1,6 @@
-"""Where things are: the folders of a checkout and the settings in book/workflow/config.yaml."""
+"""Where things are: the folders of a checkout and the chapters with their settings."""
 
+import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -8,9 +9,25 @@ import yaml
 
 from bookkit.claims import repo_root
 
+DEFAULTS = {"checkpoints": [], "threads": 1, "parameters": {}}
+
 
 class UnknownNotebook(ValueError):
-    """A notebook that book/workflow/config.yaml does not list."""
+    """A notebook that _toc.yml does not list."""
+
+
+class BadSettings(ValueError):
+    """A notebook whose metadata says something that nobody reads."""
+
+
+def _files(entry) -> list[str]:
+    """Every `file` in a table of contents, in reading order."""
+    if isinstance(entry, list):
+        return [name for item in entry for name in _files(item)]
+    if isinstance(entry, dict):
+        own = [entry["file"]] if "file" in entry else []
+        return own + [name for value in entry.values() for name in _files(value)]
+    return []
 
 
 @dataclass(frozen=True)
@@ -26,9 +43,25 @@ class Project:
 
     @cached_property
     def notebooks(self) -> dict[str, dict]:
-        """Notebook name -> {threads, parameters, checkpoints}, as book/workflow/config.yaml lists them."""
-        with (self.root / "book" / "workflow" / "config.yaml").open() as file:
-            return yaml.safe_load(file)["notebooks"]
+        """Chapters in reading order, as _toc.yml lists them: notebook name -> what its metadata says under `bookkit`.
+
+        checkpoints: names or globs of the trained models it loads; when the content of one changes, it runs again.
+        threads: cores it computes with. parameters: values for its parameters cell, where they differ from its own.
+        Raises BadSettings for any other key.
+        """
+        with (self.root / "_toc.yml").open(encoding="utf-8") as file:
+            chapters = [Path(name) for name in _files(yaml.safe_load(file)) if name.startswith("notebooks/")]
+        return {path.name: self._settings(path) for path in chapters}
+
+    def _settings(self, path: Path) -> dict:
+        try:
+            content = json.loads((self.root / path).with_suffix(".ipynb").read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            content = {"metadata": {}}
+        given = content["metadata"].get("bookkit", {})
+        if unknown := set(given) - set(DEFAULTS):
+            raise BadSettings(f"{path}: its metadata has {sorted(unknown)}; known are {sorted(DEFAULTS)}")
+        return DEFAULTS | given
 
     @property
     def build(self) -> Path:
@@ -41,9 +74,7 @@ class Project:
     def notebook(self, name: str) -> Path:
         """The committed notebook, without outputs."""
         if name not in self.notebooks:
-            raise UnknownNotebook(
-                f"book/workflow/config.yaml lists no notebook {name!r}, only {', '.join(self.notebooks)}"
-            )
+            raise UnknownNotebook(f"_toc.yml lists no notebook {name!r}, only {', '.join(self.notebooks)}")
         return self.root / "notebooks" / f"{name}.ipynb"
 
     def executed(self, name: str) -> Path:

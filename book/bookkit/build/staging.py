@@ -19,6 +19,7 @@ from nbformat import NotebookNode
 from bookkit.build import pages
 from bookkit.build.project import Project
 
+NO_PAGES = {"bookkit", "claims", "workflow"}  # folders of book/ that hold none
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 # On a phone of 360 pixels: the width of a drawing inside its card, and the smallest text that is read with ease.
 PHONE_PIXELS, TEXT_PIXELS = 315, 8.5
@@ -38,7 +39,8 @@ def stage(root: Path, build: Path) -> Path:
     root, build = root.resolve(), build.resolve()
     files = {name: (root / name).read_bytes() for name in ("_config.yml", "_toc.yml")}
     for path in sorted((root / "book").rglob("*")):
-        if path.is_file() and build not in path.parents and not path.name.startswith("."):
+        code = path.relative_to(root / "book").parts[0] in NO_PAGES
+        if path.is_file() and build not in path.parents and not path.name.startswith(".") and not code:
             files[path.relative_to(root).as_posix()] = path.read_bytes()
     problems = []
     for source in sorted((root / "notebooks").glob("*.ipynb")):

@@ -3,6 +3,8 @@
 It knows nothing of what the notebooks are about. A notebook says `from bookkit import figure, claim, glue, verdicts`.
 """
 
-from bookkit.chapter import claim, figure, glue, provenance, published, verdicts
+from bookkit.figures import figure
+from bookkit.judge import claim, published, verdicts
+from bookkit.prose import glue, provenance
 
 __all__ = ["claim", "figure", "glue", "provenance", "published", "verdicts"]

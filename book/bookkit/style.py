@@ -24,7 +24,7 @@ CYCLIC, SEQUENTIAL, DIVERGING = "twilight", "viridis", "RdBu_r"
 
 
 def use() -> None:
-    """Load the book's style sheet; `bookkit.chapter` does so when it is imported."""
+    """Load the book's style sheet; `bookkit.figures` does so when it is imported."""
     plt.style.use(Path(__file__).with_name("book.mplstyle"))
 
 

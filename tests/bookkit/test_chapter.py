@@ -13,10 +13,11 @@ import torch
 import yaml
 from myst_nb.core.variables import format_plain_text
 
-from bookkit import chapter, claim, figure, glue, provenance, published, style, verdicts
-from bookkit.chapter import ChapterError
+from bookkit import claim, figure, glue, provenance, published, style, verdicts
 from bookkit.claims import ClaimError
+from bookkit.figures import structure
 from bookkit.files import FileProblem
+from bookkit.records import ChapterError
 
 CLAIMS = [
     {
@@ -212,7 +213,7 @@ def test_a_figure_without_axes_is_refused():
 
 def test_checking_a_figure_leaves_its_artists_visible():
     fig = a_plot()
-    chapter.structure("accuracy", fig)
+    structure("accuracy", fig)
     assert all(line.get_visible() for line in fig.axes[0].lines)
 
 

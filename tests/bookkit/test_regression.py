@@ -24,7 +24,7 @@ def draw(tmp_path, monkeypatch):
     def record(key="curve", notebook="10_grokking", y=None, **changes):
         folder = tmp_path / "records" / notebook
         monkeypatch.setenv("BOOKKIT_RECORDS", str(folder))
-        monkeypatch.setattr("bookkit.chapter._recorded", {})
+        monkeypatch.setattr("bookkit.records.recorded", {})
         y = np.linspace(0, 1, 50) ** 2 if y is None else y
         labels = {"xlabel": "epoch", "ylabel": "loss"} | changes.pop("labels", {})
         fig, ax = plt.subplots()

@@ -12,8 +12,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from bookkit.chapter import COLOURS, anchor, badge
 from bookkit.claims import BECAUSE, INTERACTIVE, NOT_ATTEMPTED, Claim, Number, load_claims, scoreboard, show, tally
+from bookkit.judge import COLOURS, anchor, badge
 
 # A source of the ledger: its key in the bibliography, and a heading. Any other source is cited by its own key.
 SOURCES = {

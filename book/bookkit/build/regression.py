@@ -1,6 +1,6 @@
 """Whether the figures of the book still show what they showed: data, structure, pixels.
 
-Each figure's record (see `bookkit.chapter.figure`) is compared with the baseline committed for it:
+Each figure's record (see `bookkit.figures.figure`) is compared with the baseline committed for it:
 
 1. data: every number within the tolerance of its entry; in a figure of a live training, within its bands;
 2. structure: axes, labels, legends, numbers of artists; and the tolerances and bands themselves, so that nobody

@@ -1,0 +1,60 @@
+"""What a notebook says in words that a run computes: its numbers, and where its weights come from."""
+
+import html
+import re
+from dataclasses import dataclass
+
+from bookkit.records import ChapterError, remember
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Where the weights of a figure come from, in one line."""
+
+    line: str
+
+    def __repr__(self) -> str:
+        return self.line
+
+    def _repr_html_(self) -> str:
+        return f'<p class="provenance"><small>{html.escape(self.line)}</small></p>'
+
+
+def provenance(*trained) -> Provenance:
+    """One line on how models were trained: experiment, scale, runs, steps, time, device, versions, date.
+
+    trained: one or several models, as a rule the seeds of one experiment, whose `provenance` is the note of how each
+        was made: name, scale, steps, seconds, device, threads, machine, torch, made.
+    """
+    if not trained:
+        raise ChapterError("provenance: no trained model given")
+    notes = [one.provenance for one in trained]
+
+    def each(key: str) -> str:
+        return ", ".join(dict.fromkeys(str(note[key]) for note in notes))
+
+    names = notes[0]["name"] if len(notes) == 1 else f"{notes[0]['name']} to {notes[-1]['name']} ({len(notes)} runs)"
+    steps = ", ".join(dict.fromkeys(f"{note['steps']:,}" for note in notes))
+    seconds = sum(note["seconds"] for note in notes)
+    return Provenance(
+        f"Trained: {names} · {each('scale')} preset · {steps} steps · {seconds:,.0f} s "
+        f"in all on {each('device')} ({each('threads')} threads, {each('machine')}) "
+        f"· torch {each('torch')} · {each('made')}"
+    )
+
+
+def glue(name: str, value, fmt: str = ".3g") -> None:
+    """Make a number or text available to the notebook's prose, as ``{glue:text}`name```.
+
+    value: a string, or a number (Python, numpy or torch), written with `fmt`. A hyphen in front of a number, in a
+        string, too, becomes a minus sign; one between two characters, as in 4-digit or 2-5, stays.
+    """
+    import myst_nb
+
+    if hasattr(value, "item"):
+        value = value.item()
+    text = re.sub(r"(?<![\w)])-(?=\.?\d)", "−", value if isinstance(value, str) else format(value, fmt))
+    remember("glued", name, text)
+    # A str shows itself in quotation marks, and the page evaluates what it is shown: '4,500' comes out as it went in,
+    # 4,500 as a pair and 0.10 without its zero.
+    myst_nb.glue(name, text, display=False)

@@ -102,7 +102,7 @@ def figure(
         {"image/svg+xml": svg.decode(), "text/plain": alt},
         raw=True,
         metadata={
-            "arithlib": {
+            "bookkit": {
                 "figure": key,
                 "alt": alt,
                 "caption": caption,

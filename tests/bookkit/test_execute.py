@@ -124,7 +124,7 @@ def test_a_notebook_runs_where_it_lies_with_its_parameters_threads_and_records(r
     assert result == records(tmp_path)
     assert (result["status"], result["error"], result["notebook"]) == ("ok", None, "10_waves")
     assert result["parameters"] == {"steps": 7} and result["seconds"] > 0
-    assert set(result["versions"]) == {"python", "torch", "numpy", "matplotlib", "arithlib"}
+    assert set(result["versions"]) == {"python", "torch", "numpy", "matplotlib"}
     assert sys.platform == "win32" or 20 < result["peak_memory_mb"] < 20_000
     assert not old.exists(), "figures of an earlier run must not pass for this one's"
     assert "BOOKKIT_RECORDS" not in os.environ

@@ -75,7 +75,7 @@ def built(tmp_path_factory) -> Path:
     (root / "book" / "claims").mkdir()
     chapters = [{"file": f"notebooks/{name}"} for name in CHAPTERS]
     (root / "_toc.yml").write_text(yaml.safe_dump({"format": "jb-book", "root": "book/index", "chapters": chapters}))
-    config = {"sweep": ["grokking-wd3-*"], "retrained": False, "limit": 600}
+    config = {"registry": "arithlib.experiments", "sweep": ["grokking-wd3-*"], "retrained": False, "limit": 600}
     (root / "book" / "workflow" / "config.yaml").write_text(yaml.safe_dump(config))
     for name, cells in CHAPTERS.items():
         write_chapter(root, name, cells)

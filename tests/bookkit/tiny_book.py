@@ -18,7 +18,7 @@ def figure_output(svg: str, key: str = KEY) -> nbformat.NotebookNode:
     caption = "One period of $\\sin x$; watch the **zero** in the middle."
     note = {"figure": key, "alt": ALT, "caption": caption, "inches": 5.6, "points": 11.0}
     data = {"image/svg+xml": svg, "text/plain": "<Figure>"}
-    return new_output("display_data", data=data, metadata={"arithlib": note})
+    return new_output("display_data", data=data, metadata={"bookkit": note})
 
 
 def glue_output(name: str, text: str) -> nbformat.NotebookNode:

@@ -13,14 +13,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import nbformat
 import papermill
-import torch
 from nbclient.exceptions import DeadKernelError
 from papermill.exceptions import PapermillExecutionError
 from traitlets.config import Config
@@ -31,7 +30,7 @@ from bookkit.build.project import Project, UnknownNotebook
 from bookkit.build.watchdog import STALLED
 from bookkit.files import FileProblem, write_atomic
 
-PACKAGES = ("torch", "numpy", "matplotlib", "arithlib")
+PACKAGES = ("torch", "numpy", "matplotlib")  # on whose versions numbers and drawings depend
 
 # A kernel takes stderr over: what it says when it is stopped for stalling would be lost, had it not the true one.
 KERNEL_CONFIG = """
@@ -101,6 +100,24 @@ def peak_memory_mb() -> float | None:
     return kilobytes / (1e6 if sys.platform == "darwin" else 1e3)
 
 
+def versions() -> dict[str, str]:
+    """Python's version, and those of PACKAGES that are installed."""
+    found = {"python": platform.python_version()}
+    for name in PACKAGES:
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
+
+
+def device() -> str:
+    """The name of the GPU that torch finds, or "cpu", as where there is no torch."""
+    try:
+        import torch
+    except ImportError:
+        return "cpu"
+    return torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu"
+
+
 def failure(path: Path, kept: Path, error: PapermillExecutionError) -> str:
     """What to tell the reader about a cell that raised."""
     first = next((line for line in error.source.splitlines() if line.strip()), "")
@@ -146,8 +163,8 @@ def execute_notebook(
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "parameters": effective,
         "threads": threads,
-        "versions": {"python": platform.python_version()} | {name: version(name) for name in PACKAGES},
-        "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
+        "versions": versions(),
+        "device": device(),
         "error": "interrupted",
     }
     begin = time.perf_counter()

@@ -52,8 +52,9 @@ def stage(root: Path, build: Path) -> Path:
         raise StagingError("\n".join(problems))
     for name, page in (("scoreboard", pages.scoreboard_markdown), ("environment", pages.environment_markdown)):
         files[f"book/{name}.md"] = page(root, build).encode()
-    files["book/rulegraph.svg"] = (build / "rulegraph.svg").read_bytes()
-    files["book/api/layers.svg"] = (build / "layers.svg").read_bytes()
+    for drawing, place in (("rulegraph", "book"), ("layers", "book/api")):
+        if (root / place).is_dir():  # a book without a library has no pages about one
+            files[f"{place}/{drawing}.svg"] = (build / f"{drawing}.svg").read_bytes()
     folder = build / "stage"
     shutil.rmtree(folder, ignore_errors=True)
     for name, content in files.items():
@@ -168,10 +169,10 @@ def add_figure_metadata(notebook: NotebookNode) -> list[str]:
             for output in cell.get("outputs", [])
             if output.output_type != "stream" and not output.metadata.get("scrapbook", {}).get("mime_prefix")
         ]
-        figures = [output for output in shown if "arithlib" in output.metadata]
+        figures = [output for output in shown if "bookkit" in output.metadata]
         if not figures:
             continue
-        note = figures[0].metadata["arithlib"]
+        note = figures[0].metadata["bookkit"]
         if len(shown) > 1:
             raise StagingError(
                 f"cell {number} shows figure '{note['figure']}' and {len(shown) - 1} more; "

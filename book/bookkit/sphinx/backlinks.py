@@ -67,10 +67,10 @@ def _code_cells(notebook: dict) -> list[str]:
 
 def find_users(app) -> None:
     """Before anything is read: which chapters use which part of the library."""
-    app.arithlib_users = {}
+    app.bookkit_users = {}
     for path in sorted(Path(app.srcdir, FOLDER).glob("*.ipynb")):
         for name in library_names(_code_cells(json.loads(path.read_text("utf8")))):
-            app.arithlib_users.setdefault(name, []).append(path.stem)
+            app.bookkit_users.setdefault(name, []).append(path.stem)
 
 
 def name_library(app, docname: str, source: list[str]) -> None:
@@ -89,7 +89,7 @@ def name_library(app, docname: str, source: list[str]) -> None:
 
 def name_chapters(app, what: str, name: str, obj, options, lines: list[str]) -> None:
     """End the docstring of a function or class with links to the chapters that use it."""
-    chapters = app.arithlib_users.get(name, [])
+    chapters = app.bookkit_users.get(name, [])
     if chapters:
         lines += ["", ":Used in: " + " · ".join(f":doc:`/{FOLDER}/{chapter}`" for chapter in chapters), ""]
         for chapter in chapters:

@@ -5,41 +5,25 @@
 144
 
 A tokenizer, the looped transformer with Abacus positions, the grokking transformer, column transformers, one training
-loop and what it takes to keep its results: each name below can be imported from here. What is used is opened, and no
-more, so that `import arithlib` takes no time.
+loop and what it takes to keep its results.
 """
-
-import importlib
 
 __version__ = "0.1.0"
 
-EXPORTS = {
-    "CharacterTokenizer": "tokenizer",
-    "OperandTask": "tasks.operands",
-    "ModularAddition": "tasks.modular",
-    "LoopedConfig": "models.looped",
-    "LoopedTransformer": "models.looped",
-    "GrokkingConfig": "models.grokking",
-    "GrokkingTransformer": "models.grokking",
-    "ColumnConfig": "models.column",
-    "ColumnTransformer": "models.column",
-    "AdamW": "training",
-    "train": "training",
-    "AbacusExperiment": "experiments.abacus",
-    "AdderExperiment": "experiments.adder",
-    "GrokkingExperiment": "experiments.grokking",
-    "register": "experiments",
-    "load": "checkpoints",
-    "make": "checkpoints",
-}
-__all__ = list(EXPORTS)  # noqa: PLE0604  names that __getattr__ opens
+from arithlib.checkpoints import load, make
+from arithlib.experiments import GrokkingExperiment, register
+from arithlib.experiments.abacus import AbacusExperiment
+from arithlib.experiments.adder import AdderExperiment
+from arithlib.models.column import ColumnConfig, ColumnTransformer
+from arithlib.models.grokking import GrokkingConfig, GrokkingTransformer
+from arithlib.models.looped import LoopedConfig, LoopedTransformer
+from arithlib.tasks.modular import ModularAddition
+from arithlib.tasks.operands import OperandTask
+from arithlib.tokenizer import CharacterTokenizer
+from arithlib.training import AdamW, train
 
-
-def __getattr__(name: str):
-    if name in EXPORTS:
-        return getattr(importlib.import_module(f"arithlib.{EXPORTS[name]}"), name)
-    raise AttributeError(f"module 'arithlib' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *EXPORTS])
+__all__ = [
+    "AbacusExperiment", "AdamW", "AdderExperiment", "CharacterTokenizer", "ColumnConfig", "ColumnTransformer",
+    "GrokkingConfig", "GrokkingExperiment", "GrokkingTransformer", "LoopedConfig", "LoopedTransformer",
+    "ModularAddition", "OperandTask", "load", "make", "register", "train",
+]  # fmt: skip

@@ -1,9 +1,12 @@
 """What a user tries first: load a model by its name, and ask it for a sum."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 import arithlib
-from arithlib import checkpoints
+from arithlib import checkpoints, experiments
 from arithlib.checkpoints import CheckpointError
 from arithlib.experiments import NotAnAdder
 
@@ -59,3 +62,16 @@ def test_operands_that_a_model_cannot_write_are_refused():
         arithlib.load("depth-add-1x4-s0").add(100, 1)
     with pytest.raises(ValueError, match="adds residues 0 to 112 modulo 113"):
         arithlib.load("grokking-s0").add(113, 1)
+
+
+def test_the_examples_for_a_project_of_ones_own_run_as_they_are_printed(tmp_path, monkeypatch):
+    """Of CONTRIBUTING.md: a shipped model is asked, and one of one's own is trained and read back."""
+    monkeypatch.setattr(checkpoints, "local_folder", lambda: tmp_path)
+    monkeypatch.setattr(experiments, "EXPERIMENTS", dict(experiments.EXPERIMENTS))
+    text = (Path(__file__).resolve().parents[2] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    shipped, own = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    names = {}
+    exec(shipped, names)
+    assert names["load"]("abacus-cpu-s0").add(123456789012345, 987654321098765) == 1111111110111110
+    exec(own, names)
+    assert names["load"]("mine").add(10**50 - 1, 1) == 10**50

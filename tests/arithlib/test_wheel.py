@@ -67,11 +67,6 @@ def test_three_models_travel_in_the_wheel(installed):
     assert names == {"abacus-cpu-s0", "adder-certified", "grokking-s0"}
 
 
-@pytest.mark.parametrize("name", arithlib.EXPORTS)
+@pytest.mark.parametrize("name", arithlib.__all__)
 def test_every_name_of_the_front_door_opens(name):
-    assert getattr(arithlib, name).__doc__ and name in dir(arithlib)
-
-
-def test_a_name_that_is_not_there_is_an_attribute_error():
-    with pytest.raises(AttributeError, match="no attribute 'lode'"):
-        arithlib.lode  # noqa: B018
+    assert getattr(arithlib, name).__doc__

@@ -76,14 +76,14 @@ def test_a_figure_is_shown_as_svg_with_what_a_page_needs(shown):
     [(data, metadata)] = shown
     assert data["image/svg+xml"].startswith("<?xml") and data["text/plain"] == ALT
     note = {"figure": "accuracy", "alt": ALT, "caption": "It rises.", "inches": 5.6, "points": 10.0}
-    assert metadata == {"arithlib": note}
+    assert metadata == {"bookkit": note}
 
 
 def test_the_smallest_text_of_a_figure_is_known_and_can_be_read(shown):
     fig = a_plot()
     fig.axes[0].text(0, 0, "small", fontsize=8)
     draw(fig=fig)
-    assert shown[0][1]["arithlib"]["points"] == 8
+    assert shown[0][1]["bookkit"]["points"] == 8
     fig = a_plot()
     fig.axes[0].text(0, 0, "tiny", fontsize=6)
     with pytest.raises(ChapterError, match="'tiny' has 6.0 points"):

@@ -153,7 +153,7 @@ def test_a_glued_number_may_stand_beside_a_figure():
 @pytest.mark.parametrize(("inches", "points", "scrolls"), [(5.6, 11, False), (5.6, 8, True), (7.2, 11, True)])
 def test_a_figure_whose_text_a_phone_would_shrink_too_much_scrolls_there(inches, points, scrolls):
     output = figure_output("<svg/>")
-    output.metadata["arithlib"] |= {"inches": inches, "points": points}
+    output.metadata["bookkit"] |= {"inches": inches, "points": points}
     cell = new_code_cell("figure(...)", outputs=[output])
     staging.add_figure_metadata(nbformat.v4.new_notebook(cells=[cell]))
     assert ("wide" in cell.metadata["mystnb"]["image"].get("classes", "")) == scrolls

@@ -15,6 +15,7 @@ from bookkit.build.layers import ROOMS
 from bookkit.build.notebook_ast import statements
 
 FOLDER = "notebooks"
+DESCRIBED = set(ROOMS) - {"presets"}  # the tables of runs have no entries on the API pages
 
 
 def library_names(cells: list[str]) -> list[str]:
@@ -49,7 +50,7 @@ def _dotted(node: ast.AST, imported: dict[str, str]) -> str | None:
 
 def _documented_name(dotted: str | None) -> str | None:
     """Where the object of that name is defined, if it is a function or class of ours with a docstring."""
-    if dotted is None or dotted.partition(".")[0] not in ROOMS:
+    if dotted is None or dotted.partition(".")[0] not in DESCRIBED:
         return None
     try:
         thing = pkgutil.resolve_name(dotted)
@@ -58,7 +59,7 @@ def _documented_name(dotted: str | None) -> str | None:
     if not (inspect.isfunction(thing) or inspect.isclass(thing)) or not thing.__doc__:
         return None
     name = f"{thing.__module__}.{thing.__qualname__}"
-    return name if name.partition(".")[0] in ROOMS and "._" not in name else None
+    return name if name.partition(".")[0] in DESCRIBED and "._" not in name else None
 
 
 def _code_cells(notebook: dict) -> list[str]:

@@ -1,7 +1,7 @@
-// The helix viewer: <helix-viewer turn="20" tilt="15" data="{...}"></helix-viewer>, made by arithlib.viewer
+// The helix viewer: <helix-viewer turn="20" tilt="15" data="{...}"></helix-viewer>, made by chapters.ch50_helix_viewer
 //
 // A page that uses it loads this module; there is nothing else to load. What stands between the tags is shown where
-// no script runs, and on paper. Places are [cosine, sine, height]; the tests compare views and words to arithlib.viewer.
+// no script runs, and on paper. Places are [cosine, sine, height]; the tests compare views and words to Python's.
 
 /** [right, up, away] of a place, seen from `turn` degrees around and `tilt` above. */
 export const project = ([x, y, z], turn, tilt) => {
@@ -18,7 +18,7 @@ export const spread = (places) => {
   return Math.sqrt(radius.reduce((sum, r) => sum + (r - mean) ** 2, 0) / (radius.length - 1)) / mean;
 };
 
-/** One view in words; the same as arithlib.viewer.describe. */
+/** One view in words; the same as chapters.ch50_helix_viewer.describe. */
 export const describe = (places, period, name, turn, tilt) =>
   `The line and the circle of period ${period}, ${name}, from ${turn} degrees around and ${Math.abs(tilt)} ` +
   `${tilt >= 0 ? "above" : "below"}. The distance from the axis varies by ${spread(places).toFixed(2)} of its mean: ` +

@@ -1,7 +1,7 @@
 // The hop stepper: <hop-stepper text="abcabdab" hops="3"></hop-stepper>
 //
 // A page that uses it loads this module; there is nothing else to load. What stands between the tags is shown where
-// no script runs, and on paper. It steps through the loops of arithlib.models.constructions.Hopper, to whose states
+// no script runs, and on paper. It steps through the loops of chapters.ch43_constructions.Hopper, to whose states
 // the tests compare it: places count from 1, and place 0 is nowhere.
 
 export const LETTERS = "abcd";
@@ -30,7 +30,7 @@ export const states = (text, p) => {
   return all;
 };
 
-/** What is to be seen, in words; the same as arithlib.stepper.describe. */
+/** What is to be seen, in words; the same as chapters.ch43_hop_stepper.describe. */
 export const describe = (text, p, loop) => {
   if (loop === 0) return "Before the first loop no place points anywhere, and each carries its own letter.";
   const letter = states(text, p)[loop].carried.at(-1);

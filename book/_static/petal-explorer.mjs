@@ -1,7 +1,7 @@
 // The petal explorer: <petal-explorer embedding="4" attention="32" amplitude="0.5" phase="0" a="70"></petal-explorer>
 //
 // A page that uses it loads this module; there is nothing else to load. What stands between the tags is shown where
-// no script runs, and on paper. The numbers are those of arithlib.analysis.petals.Petal, to which the tests compare
+// no script runs, and on paper. The numbers are those of chapters.ch21_petals.Petal, to which the tests compare
 // them; a point of the plane is [real part, imaginary part], and the parameters are named as the fields of that class.
 
 export const P = 113;
@@ -12,7 +12,7 @@ const SECONDS = 12; // for the phase to go round once
 const PRESETS = [[4, 4], [4, 32], [32, 4]]; // (embedding, attention)
 const TURN = 2 * Math.PI;
 
-// arithlib.style.residue_colours(113), six hexadecimal digits a residue.
+// bookkit.style.residue_colours(113), six hexadecimal digits a residue.
 const COLOURS = `
 c0b8c0beb9c0bbb8beb9b8bdb4b6bbb1b4b9abb2b6a6b0b4a0adb29baab094a7ae8fa4ad89a0ab849eaa7e9aa97a97a87593a7
 7190a66c8ca66989a56585a46281a45f7da35c7aa35a75a25872a1566da1556aa053659f53619e525c9c51599b515499515098
@@ -82,7 +82,7 @@ export const closed = (curve) => {
 
 const times = (count) => (count === 1 ? "once" : `${count} times`);
 
-/** What is to be seen, in words; the same as arithlib.explorer.describe. */
+/** What is to be seen, in words; the same as chapters.ch21_petal_explorer.describe. */
 export const describe = (curve, asFamily = false) => {
   if (curve.amplitude === 0)
     return "Amplitude 0: the weight is always 1/2, and the points stand on a circle of half the size.";

@@ -82,17 +82,6 @@ class HelixViewer:
         return element("helix-viewer", {"turn": self.turn, "tilt": self.tilt, "data": data}, words, MODULE)
 
 
-def project(places: np.ndarray, turn: float, tilt: float) -> np.ndarray:
-    """(N, 3) places -> (N, 3) to the right, up and away, seen from `turn` degrees around and `tilt` above."""
-    around, above = np.radians([turn, tilt])
-    x, y, z = np.asarray(places).T
-    right = x * np.cos(around) - y * np.sin(around)
-    back = x * np.sin(around) + y * np.cos(around)
-    return np.column_stack(
-        [right, z * np.cos(above) + back * np.sin(above), back * np.cos(above) - z * np.sin(above)]
-    )
-
-
 def describe(places: np.ndarray, T: int, name: str, turn: int, tilt: int) -> str:
     """One view in words, with how round the circle is."""
     spread = float(radius_spread(torch.tensor(places[:, :2])))

@@ -9,13 +9,24 @@ from browsing import PHONE, fixtures_of, words
 
 from arithlib.analysis.helix import helix_columns
 from bookkit.build.checks import check_site
-from chapters.ch50_helix_viewer import HEIGHT, HelixViewer, describe, project
+from chapters.ch50_helix_viewer import HEIGHT, HelixViewer, describe
 
 MODULE = Path(__file__).resolve().parents[2] / "book" / "_static" / "helix-viewer.mjs"
 NUMBERS = torch.arange(100)
 ORDER = torch.randperm(100, generator=torch.Generator().manual_seed(0))
 NOISE = torch.randn(100, 8, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
 START = HelixViewer({"in order": (NUMBERS, helix_columns(NUMBERS)), "shuffled": (ORDER, 0.4 * NOISE)})
+
+
+def project(places: np.ndarray, turn: float, tilt: float) -> np.ndarray:
+    """(N, 3) places -> (N, 3) to the right, up and away, seen from `turn` degrees around and `tilt` above."""
+    around, above = np.radians([turn, tilt])
+    x, y, z = np.asarray(places).T
+    right = x * np.cos(around) - y * np.sin(around)
+    back = x * np.sin(around) + y * np.cos(around)
+    return np.column_stack(
+        [right, z * np.cos(above) + back * np.sin(above), back * np.cos(above) - z * np.sin(above)]
+    )
 
 
 def test_numbers_stand_on_their_helix():

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 import arithlib
-from arithlib import experiments, parallel
+from arithlib import experiments
 from arithlib.experiments import Experiment
 from arithlib.files import FileProblem, choose_device, device_name, load_tensors, save_tensors, sha256, write_atomic
 from arithlib.settings import UnknownSettings, from_json
@@ -177,10 +177,7 @@ def make(
     """
     experiment = experiments.get(name)
     folder = folder or local_folder()
-    device = parallel.join(choose_device(device))
-    first = parallel.rank() == 0
-    if parallel.size() > 1 and not experiment.shares_batches:
-        raise ValueError(f"{name} trains in one process: start it without torchrun")
+    device = choose_device(device)
     state = folder / f"{name}.{experiment.hash()}.state.safetensors"
     torch.manual_seed(experiment.model_seed)
     model = experiment.build().to(device)
@@ -193,16 +190,15 @@ def make(
         snapshot_steps=experiment.snapshot_steps,
         state=state,
         label=name,
-        progress=progress if first else False,
+        progress=progress,
         after_step=experiment.after_step,
         minutes=minutes,
     )
     model = experiment.kept_model(model.cpu()).eval()
     history = run.history | experiment.finish(model, run)
     trained = Trained(experiment, model, history, provenance(experiment, history, run.seconds, device))
-    if first:
-        write(trained, folder)
-        state.unlink(missing_ok=True)
+    write(trained, folder)
+    state.unlink(missing_ok=True)
     return trained
 
 

@@ -4,7 +4,6 @@ import argparse
 import os
 import sys
 import time
-from pathlib import Path
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -42,13 +41,10 @@ def _parser() -> argparse.ArgumentParser:
     listing = command("list", _list, "every experiment, and whether its weights are here")
     listing.add_argument("pattern", nargs="?", default="*", help="shell pattern of names")
     training = command("train", _train, "train an experiment into runs/ (resumes an interrupted run)")
-    training.add_argument("name", nargs="?", help="an experiment, or a quoted shell pattern such as 'grokking-s*'")
+    training.add_argument("name", help="an experiment, or a quoted shell pattern such as 'grokking-s*'")
     training.add_argument("--retrain", action="store_true", help="even if a matching checkpoint is there")
-    training.add_argument("--stack", action="store_true", help="all that match at once, as one stacked batch")
     training.add_argument("--device", help="cpu or cuda (default: cuda if there is one)")
     training.add_argument("--minutes", type=float, help="stop after so long; the same command continues")
-    training.add_argument("--queue", metavar="SCALE", help="instead of a name: what is missing of cpu or gpu scale")
-    training.add_argument("--out", help="with --queue: the folder for the results, packed into at most 8 files")
     shipping = command("ship", _ship, "copy finished runs from runs/ to checkpoints/")
     shipping.add_argument("pattern", help="an experiment, or a quoted shell pattern such as 'grokking-s*'")
     adding = command("add", _add, "let a trained model add two numbers")
@@ -76,20 +72,12 @@ def _list(options) -> int:
 
 
 def _train(options) -> int:
-    from arithlib import checkpoints, experiments, stacking
+    from arithlib import checkpoints, experiments
     from arithlib.training import OutOfTime
 
-    if options.queue:
-        return _train_queue(options)
-    if not options.name or options.out or (options.stack and options.minutes):
-        raise ValueError(
-            "train takes NAME (with --minutes, or with --stack), or --queue with --minutes and --out; see --help"
-        )
     chosen = [e for e in experiments.match(options.name) if options.retrain or not checkpoints.is_here(e.name)]
     if not chosen:
         print(f"{options.name}: matching weights are here already; --retrain makes them again.")
-    elif options.stack:
-        stacking.make([e.name for e in chosen], device=options.device)
     else:
         deadline = None if options.minutes is None else time.perf_counter() + 60 * options.minutes
         for experiment in chosen:
@@ -100,16 +88,6 @@ def _train(options) -> int:
                 print(stop)
                 return 0
             print(f"{experiment.name}: {_finals(trained)}, {trained.provenance['seconds']:.0f} s")
-    return 0
-
-
-def _train_queue(options) -> int:
-    from arithlib import queueing
-
-    if options.name or options.stack or options.retrain or not (options.minutes and options.out):
-        raise ValueError("train --queue SCALE needs --minutes and --out, and neither NAME, --stack nor --retrain")
-    for part in queueing.work(options.queue, options.minutes, Path(options.out), options.device):
-        print(f"{part}  {part.stat().st_size:,} bytes")
     return 0
 
 

@@ -18,7 +18,6 @@ import torch
 from torch import Tensor, nn
 from tqdm.auto import tqdm
 
-from arithlib import parallel
 from arithlib.files import load_tensors, save_tensors
 from arithlib.settings import of_kind
 
@@ -157,18 +156,15 @@ def train(
                     bar.set_postfix_str(_summary(measured), refresh=False)
             if step in snapshot_steps and step not in snapshots:
                 snapshots[step] = {k: v.detach().cpu().clone() for k, v in model.state_dict().items()}
-            late = minutes is not None and parallel.any_process(
-                time.perf_counter() - started > 60 * minutes, next(model.parameters()).device
-            )
+            late = minutes is not None and time.perf_counter() - started > 60 * minutes
             due = late or time.perf_counter() - last_saved > save_every or step == steps
-            if state is not None and due and parallel.rank() == 0:
+            if state is not None and due:
                 seconds = earlier_seconds + time.perf_counter() - started
                 _save(state, step, seconds, model, torch_optimizer, history, snapshots)
                 last_saved = time.perf_counter()
             if step == steps:
                 break
             if late:
-                parallel.wait()
                 raise OutOfTime(f"{label}: {step:,} of {steps:,} steps are done. The same command continues.")
 
             for group in torch_optimizer.param_groups:
@@ -176,7 +172,6 @@ def train(
             torch_optimizer.zero_grad()
             loss = objective.loss(model, step)
             loss.backward()
-            parallel.sum_gradients(model)
             if optimizer.clip_norm is not None:
                 nn.utils.clip_grad_norm_(model.parameters(), optimizer.clip_norm)
             torch_optimizer.step()

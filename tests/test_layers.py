@@ -13,7 +13,7 @@ from bookkit.build.rulegraph import essential, rows
 ROOT = Path(__file__).resolve().parents[1]
 # Of arithlib, from the ground up; modules of one line may import each other.
 LAYERS = (
-    "tokenizer settings files parallel",
+    "tokenizer settings files",
     "tasks",
     "models",
     "decoding exact_match evaluation streaming",
@@ -21,7 +21,7 @@ LAYERS = (
     "analysis",
     "experiments",
     "checkpoints",
-    "stacking queueing certify",
+    "certify",
     "cli __main__",
 )
 MAY_IMPORT = {

@@ -7,14 +7,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from arithlib import parallel
 from arithlib.decoding import greedy
 from arithlib.exact_match import length_grid, score
 from arithlib.experiments.base import Experiment
 from arithlib.models.attention import best_kernel
 from arithlib.models.looped import LoopedConfig, LoopedTransformer, ProgressiveLoss
 from arithlib.models.positions import Offsets, spread_offsets
-from arithlib.settings import of_kind, remark
+from arithlib.settings import of_kind
 from arithlib.tasks.operands import OperandTask, Problems
 from arithlib.training import ScheduledAdamW
 
@@ -29,8 +28,7 @@ CELL = 50
 class OperandObjective:
     """Cross-entropy of the answers of fresh problems at every step, seeded by the step.
 
-    Several processes share a batch, and their losses add up to its mean. On a CPU it is computed in four groups of
-    similar length; on a GPU at one width in bfloat16, compiled.
+    On a CPU a batch is computed in four groups of similar length; on a GPU at one width in bfloat16, compiled.
     """
 
     def __init__(self, experiment: "AbacusExperiment", model: LoopedTransformer, device: torch.device):
@@ -60,8 +58,6 @@ class OperandObjective:
         problems = e.task.sample(e.batch_size, generator)
         offset = e.offsets.draw(e.batch_size, generator).expand(e.batch_size, 1)
         learned = self._learned(problems)[:, 1:].sum()
-        own = slice(parallel.rank(), None, parallel.size())
-        problems, offset = problems[own], offset[own]
         parts = [problems] if self.parts == 1 else problems.by_length(self.parts)
         offsets = offset.split([len(part) for part in parts])
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
@@ -110,7 +106,6 @@ class AbacusExperiment(Experiment):
         products. With a constant number of loops AdamW undoes the division, since it divides by the size of the
         gradient; what is left is its share in the norm that is clipped (McLeish et al., section 4.2).
     evaluation_count: held-out problems of the training distribution; a quarter as many at each longer length.
-    value: the queue of one scale trains higher values first.
     """
 
     task: OperandTask = field(default_factory=OperandTask)
@@ -122,9 +117,6 @@ class AbacusExperiment(Experiment):
     mask_question: bool = True
     divide_gradients: bool = False
     evaluation_count: int = 256
-    value: float = remark(0.0)
-
-    shares_batches = True
 
     def __post_init__(self):
         if isinstance(self.optimizer, ScheduledAdamW) and self.optimizer.schedule != "constant":

@@ -1,7 +1,6 @@
 """What every experiment has: a name, a length, seeds, and settings that say all that decides its outcome."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 import torch
@@ -34,8 +33,6 @@ class Experiment:
     optimizer: AdamW = AdamW()
     scale: str = settings.remark("cpu")
     ships_weights: bool = settings.remark(True)
-
-    shares_batches: ClassVar[bool] = False  # whether the objective computes only this process's rows of a batch
 
     def settings(self) -> dict:
         """Everything that decides the outcome, as plain JSON values; `settings.from_json` reads it back."""

@@ -14,7 +14,7 @@ from arithlib.decoding import greedy
 from arithlib.experiments.base import Experiment
 from arithlib.models.attention import best_kernel
 from arithlib.models.looped import LoopedConfig, LoopedTransformer
-from arithlib.settings import of_kind, remark
+from arithlib.settings import of_kind
 from arithlib.tasks.hops import Hops, find
 from arithlib.tasks.many import ManyOperands
 from arithlib.tokenizer import END
@@ -72,14 +72,12 @@ class DepthExperiment(Experiment):
     """A (k x L) model on one of the tasks of source 003.
 
     batch_size: examples of a step. evaluation_count: examples of each test, drawn from another seed; more at the end.
-    value: the queue of one scale trains higher values first.
     """
 
     model: LoopedConfig
     batch_size: int
     data_seed: int = 0
     evaluation_count: int = 200
-    value: float = remark(0.0)
 
     def build(self):
         return LoopedTransformer(self.model, self.model_seed)

@@ -2,7 +2,7 @@
 
 arithlib train abacus-live          under 3 minutes on two cores
 arithlib train "abacus-cpu-s*"      about an hour each on one core
-arithlib train --queue gpu --minutes 25 --out results      the next paper-sized ones, on a GPU
+arithlib train "abacus-gpu-*"        the paper-sized ones, a quarter of an hour each on a GPU
 """
 
 from dataclasses import replace
@@ -146,37 +146,37 @@ def _other_operations():
 
 
 def _paper_sized():
-    """For a GPU of an H100's kind, at an assumed 40 % of its 800 teraflops in bfloat16; most valuable first."""
+    """For a GPU of an H100's kind, at an assumed 40 % of its 800 teraflops in bfloat16."""
     gpu = dict(scale="gpu", evaluations=20, evaluation_count=1024)
     for seed in SEEDS:
         yield preset(
             f"abacus-gpu-s{seed}", "2 layers looped 4 times at d_model 512: 12 minutes", 20_000, seed, lr=5e-4,
-            model=WIDE, batch_size=1024, value=10 - seed, **gpu,
+            model=WIDE, batch_size=1024, **gpu,
         )  # fmt: skip
     yield preset(
         "abacus-gpu-1x16-s0", "1 layer looped 16 times at d_model 1024, as source 002: 27 minutes", 5000, 0, lr=3e-4,
         model=LoopedConfig(d_model=1024, n_heads=16, d_mlp=2048, n_layers=1, n_loops=16), batch_size=2048,
-        loss=ProgressiveLoss(0.5), value=7, **gpu,
+        loss=ProgressiveLoss(0.5), **gpu,
     )  # fmt: skip
     yield preset(
         "abacus-gpu-source-s0", "the source's own layout at its size, a tenth of its samples: 11 minutes", 4000, 0,
         lr=2e-4, model=replace(SOURCE, d_model=1024, n_heads=16, d_mlp=2048, n_loops=16), batch_size=1024,
-        offsets=SOURCE_OFFSETS, loss=SOURCE_LOSS, value=6, **gpu,
+        offsets=SOURCE_OFFSETS, loss=SOURCE_LOSS, **gpu,
     )  # fmt: skip
     yield preset(
         "abacus-gpu-k200-s0", "offsets to 199, for sums beyond 100 digits: 12 minutes", 20_000, 0, lr=5e-4,
-        model=WIDE, offsets=Offsets("per batch", k=200), batch_size=1024, value=5, **gpu,
+        model=WIDE, offsets=Offsets("per batch", k=200), batch_size=1024, **gpu,
     )  # fmt: skip
     yield preset(
         "abacus-gpu-8x2-s0", "8 layers looped twice at d_model 512: 13 minutes", 5000, 0, lr=3e-4,
-        model=replace(WIDE, n_layers=8, n_loops=2), batch_size=2048, loss=ProgressiveLoss(0.5), value=4, **gpu,
+        model=replace(WIDE, n_layers=8, n_loops=2), batch_size=2048, loss=ProgressiveLoss(0.5), **gpu,
     )  # fmt: skip
     yield preset(
         "abacus-gpu-mixed-s0", "additions and subtractions: 13 minutes", 20_000, 0, lr=5e-4,
-        task=OperandTask("+-"), model=WIDE, batch_size=1024, value=3, **gpu,
+        task=OperandTask("+-"), model=WIDE, batch_size=1024, **gpu,
     )  # fmt: skip
     yield preset(
         "abacus-gpu-times-s0", "products of up to 10 digits, without injection: 16 minutes", 20_000, 0, lr=5e-4,
         task=OperandTask("*", max_digits=10), model=replace(WIDE, n_layers=4, injection="none"), batch_size=1024,
-        value=2, **gpu,
+        **gpu,
     )  # fmt: skip

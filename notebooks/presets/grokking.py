@@ -71,18 +71,3 @@ def presets():
             f"grokking-reluless-s{seed}", "no ReLU: attention is the only product (chapters 23 and 24)", 40_000, seed,
             model=GrokkingConfig(activation="identity"),
         )  # fmt: skip
-    gpu = dict(scale="gpu", evaluate_every=250)
-    for seed in range(32):
-        yield grok(f"grokking-gpu-s{seed}", "as published, 40,000 epochs; trains as one stack", 40_000, seed, **gpu)
-    for weight_decay in (0.0, 0.3, 3.0):
-        for seed in SEEDS:
-            yield grok(
-                f"grokking-gpu-wd{weight_decay:g}-s{seed}", f"weight decay {weight_decay:g}, joins that stack",
-                40_000, seed, weight_decay=weight_decay, **gpu,
-            )  # fmt: skip
-    for percent in (10, 20):
-        for seed in SEEDS:
-            yield grok(
-                f"grokking-gpu-fraction{percent}-s{seed}", f"{percent} % of the pairs train, 40,000 epochs", 40_000,
-                seed, fraction=percent / 100, **gpu,
-            )  # fmt: skip

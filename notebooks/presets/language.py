@@ -4,7 +4,6 @@ arithlib train "language-?x?-s*"    four to twelve minutes each on one busy core
 arithlib train "language-short-*"   a minute each on one core
 arithlib train "language-twelve-*"  two to six minutes each on one core
 arithlib train "language-deeper-*"  one to six minutes each on one core
-arithlib train "language-long-*"    eight times as long; not trained yet
 """
 
 from arithlib.models.looped import LoopedConfig
@@ -13,7 +12,7 @@ from chapters.ch44_experiments import DeeperExperiment, LanguageExperiment, Shor
 from chapters.ch44_text import CHARACTERS
 
 SEEDS, MORE_SEEDS = range(3), range(5)
-SHORT_STEPS, STEPS, MORE_STEPS = 500, 1000, 8000
+SHORT_STEPS, STEPS = 500, 1000
 DEEPER = dict(kind=DeeperExperiment, steps=2400, later=600, lr=1e-3, schedule="trapezoid")
 # Layers to a block and strength of the rows of source 003's table 4, their blocks halved with the depth.
 PULLED = ((2, 1), (2, 10), (3, 10), (4, 10), (6, 10))
@@ -25,8 +24,7 @@ def presets():
     Those of 1000 steps learn the facts and something of the text, and in context nothing. The short ones have a mix
     in which looking up is easy; those of a depth of twelve have it for twice the steps. "pulled" are models whose
     blocks are pulled together, "slow" is twelve layers at a third of the learning rate. The deeper ones read no
-    facts, and one depth of assignments after another; the others learned none but the first. The long ones are for
-    the whole mix, with a row of two layers.
+    facts, and one depth of assignments after another; the others learned none but the first.
     """
     for seed in SEEDS:
         for shape in ((4, 1), (1, 1), (1, 4)):
@@ -49,12 +47,6 @@ def presets():
     for seed in MORE_SEEDS:
         for shape in ((4, 1), (2, 2), (1, 4), (2, 1), (1, 1))[: 5 if seed in SEEDS else 3]:
             yield _preset(f"language-deeper-{shape[0]}x{shape[1]}-s{seed}", shape, **DEEPER, seed=seed)
-    for seed in SEEDS:
-        for shape in ((4, 1), (1, 1), (1, 4), (2, 1), (2, 2)):
-            yield _preset(f"language-long-{shape[0]}x{shape[1]}-s{seed}", shape, MORE_STEPS, seed, scale="gpu")
-        for strength in (1, 10):
-            name = f"language-long-pulled{strength}-s{seed}"
-            yield _preset(name, (4, 1), MORE_STEPS, seed, strength=float(strength), scale="gpu")
 
 
 def _preset(name, shape, steps, seed, kind=LanguageExperiment, lr=3e-3, schedule="cosine", n_ends=0, **more):

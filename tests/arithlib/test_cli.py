@@ -4,7 +4,9 @@ import subprocess
 import sys
 
 import pytest
+import test_abacus_experiments
 
+from arithlib import checkpoints, experiments
 from arithlib.cli import main
 
 
@@ -35,6 +37,15 @@ def test_a_problem_is_one_line_on_stderr(capsys, arguments, message):
     assert main(arguments) == 1
     shown = capsys.readouterr().err
     assert message in shown and shown.count("\n") == 1
+
+
+def test_minutes_stop_a_run_which_the_same_command_continues(monkeypatch, tmp_path, capsys):
+    monkeypatch.setitem(experiments.EXPERIMENTS, "abacus-tiny", test_abacus_experiments.TINY)
+    monkeypatch.setattr(checkpoints, "local_folder", lambda: tmp_path)
+    assert main(["train", "abacus-tiny", "--minutes", "1e-6", "--device", "cpu"]) == 0
+    assert "abacus-tiny: 0 of 6 steps are done. The same command continues" in capsys.readouterr().out
+    assert main(["train", "abacus-tiny", "--minutes", "5", "--device", "cpu"]) == 0
+    assert capsys.readouterr().out.startswith("abacus-tiny: exact match")
 
 
 def test_a_shipped_model_adds(capsys):

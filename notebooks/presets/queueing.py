@@ -1,11 +1,14 @@
-"""Work through the presets of one scale in order of value, in sittings, and carry the results away in few files.
+"""Train the runs that need a GPU, most valuable first, in sittings; carry the results away in few files.
 
-A GPU may be at hand for half an hour only, and give back small files only. Each sitting trains what is missing,
-leaves a state where its time ran out, and packs weights, notes and states into parts that `cat` and `tar` join again:
+    python -m presets.queueing --minutes 25 --out results
+
+Each sitting trains what is missing, leaves a state where its time ran out, and packs weights, notes and states into
+parts that `cat` and `tar` join again:
 
     cat results/arithlib.tar.* | tar x -C runs
 """
 
+import argparse
 import io
 import tarfile
 import time
@@ -18,25 +21,31 @@ from arithlib.training import OutOfTime
 
 PART_BYTES = 16 * 2**20
 PARTS = 8
+# Patterns of names. The paper's adder first; then of the published tables one layer, its loops, and as many layers.
+QUEUE = (
+    "abacus-gpu-s*",
+    "depth-gpu-add-1x1-*", "depth-gpu-add-1x12-*", "depth-gpu-add-12x1-*", "depth-gpu-add-2x6-*",
+    "depth-gpu-hop16-1x*", "depth-gpu-hop16-6x*",
+    "abacus-gpu-1x16-*", "graphs-gpu-1x*", "graphs-gpu-?x1-*",
+    "abacus-gpu-*", "graphs-gpu-*", "depth-gpu-*",
+)  # fmt: skip
 
 
-def missing(scale: str) -> list[Experiment]:
-    """Valued experiments of that scale without matching weights here, the most valuable first."""
-    valued = [e for e in experiments.match("*") if e.scale == scale and getattr(e, "value", 0) > 0]
-    if not valued:
-        known = sorted({e.scale for e in experiments.match("*")})
-        raise ValueError(f"no queue is called {scale!r}; there are: {', '.join(known)}")
-    return sorted((e for e in valued if not checkpoints.is_here(e.name)), key=lambda e: -e.value)
+def queue() -> list[Experiment]:
+    """Every run of the queue, the most valuable first."""
+    named = {experiment.name: experiment for pattern in QUEUE for experiment in experiments.match(pattern)}
+    return list(named.values())
 
 
-def work(scale: str, minutes: float, out: Path, device: str | None = None) -> list[Path]:
+def work(minutes: float, out: Path, device: str | None = None) -> list[Path]:
     """Train what is missing until the time is up, then pack what was made; returns the parts.
 
     out: folder for weights, states and parts. What an earlier sitting left there is continued, not made again.
     """
     deadline = time.perf_counter() + 60 * minutes
-    waiting = [e for e in missing(scale) if not (out / f"{e.name}.json").exists()]
-    for experiment in waiting:
+    for experiment in queue():
+        if checkpoints.is_here(experiment.name) or (out / f"{experiment.name}.json").exists():
+            continue
         left = (deadline - time.perf_counter()) / 60
         if left <= 0:
             break
@@ -51,12 +60,12 @@ def work(scale: str, minutes: float, out: Path, device: str | None = None) -> li
 def pack(folder: Path, parts: int = PARTS, part_bytes: int = PART_BYTES) -> list[Path]:
     """One tar of a folder's finished weights, then states, in at most `parts` files; says what does not fit.
 
-    Finished experiments go in order of value, so that what is left out is worth least.
+    Finished runs go in the order of the queue, so that what is left out is worth least.
     """
     for old in folder.glob("arithlib.tar.*"):
         old.unlink()
-    value = {e.name: getattr(e, "value", 0) for e in experiments.match("*")}
-    notes = sorted(folder.glob("*.json"), key=lambda note: -value.get(note.stem, 0))
+    order = [experiment.name for experiment in queue()]
+    notes = sorted(folder.glob("*.json"), key=lambda note: order.index(note.stem))
     items = [[note.with_suffix(".safetensors"), note] for note in notes]
     items += [[state] for state in sorted(folder.glob("*.state.safetensors"))]
     buffer = io.BytesIO()
@@ -84,3 +93,17 @@ def _anonymous(entry: tarfile.TarInfo) -> tarfile.TarInfo:
     entry.uid = entry.gid = entry.mtime = 0
     entry.uname = entry.gname = ""
     return entry
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m presets.queueing", description=__doc__.splitlines()[0])
+    parser.add_argument("--minutes", type=float, required=True, help="stop after so long; the same command continues")
+    parser.add_argument("--out", type=Path, required=True, help="folder for the results, packed into at most 8 files")
+    parser.add_argument("--device", help="cpu or cuda (default: cuda if there is one)")
+    options = parser.parse_args(argv)
+    for part in work(options.minutes, options.out, options.device):
+        print(f"{part}  {part.stat().st_size:,} bytes")
+
+
+if __name__ == "__main__":
+    main()

@@ -179,7 +179,7 @@ def make(
     folder = folder or local_folder()
     device = choose_device(device)
     state = folder / f"{name}.{experiment.hash()}.state.safetensors"
-    torch.manual_seed(experiment.model_seed)
+    torch.manual_seed(experiment.seed)
     model = experiment.build().to(device)
     run = train(
         model,

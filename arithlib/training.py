@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -28,55 +28,50 @@ class AdamW:
     """Decoupled weight decay on every parameter (Loshchilov and Hutter 2019), with a linear warm-up.
 
     The defaults are those of Nanda et al. 2023: learning rate 1e-3, betas (0.9, 0.98), ten steps of warm-up.
+
+    schedule: what the rate does afterwards: "constant", "cosine" (falls to zero over the run) or "trapezoid" (falls
+        to zero along a line, over the last `decay_steps`).
+    clip_norm: gradients of a larger norm are scaled down to it; None leaves them.
     """
 
     lr: float = 1e-3
     betas: tuple[float, float] = (0.9, 0.98)
     weight_decay: float = 1.0
     warmup_steps: int = 10
-
-    clip_norm: ClassVar[float | None] = None  # the largest gradient norm; a setting of ScheduledAdamW alone
-
-    def build(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
-        return torch.optim.AdamW(parameters, self.lr, self.betas, weight_decay=self.weight_decay, fused=True)
-
-    def lr_at(self, step: int) -> float:
-        return self.lr * min((step + 1) / self.warmup_steps, 1.0)
-
-
-@of_kind("scheduled-adamw")
-@dataclass(frozen=True)
-class ScheduledAdamW(AdamW):
-    """AdamW whose learning rate falls to zero over `steps` steps, with clipped gradients.
-
-    schedule: "constant", "cosine" (from the warm-up on) or "trapezoid" (linear over the last `decay_steps`).
-    clip_norm: gradients of a larger norm are scaled down to it.
-    """
-
-    weight_decay: float = 0.01
-    warmup_steps: int = 100
-    steps: int = 0
-    schedule: str = "cosine"
+    schedule: str = "constant"
     decay_steps: int = 0
-    clip_norm: float | None = 1.0
+    clip_norm: float | None = None
 
     def __post_init__(self):
         if self.schedule not in ("constant", "cosine", "trapezoid"):
             raise ValueError(f"schedule = {self.schedule!r}: choose one of constant, cosine, trapezoid")
-        if self.schedule != "constant" and self.steps <= self.warmup_steps + self.decay_steps:
+
+    @classmethod
+    def cosine(cls, lr: float, steps: int, **more) -> "AdamW":
+        """As transformers are commonly trained: a twentieth of the steps to warm up, then a cosine down to zero."""
+        common = dict(schedule="cosine", warmup_steps=steps // 20, weight_decay=0.01, clip_norm=1.0)
+        return cls(lr, **common | more)
+
+    def build(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
+        return torch.optim.AdamW(parameters, self.lr, self.betas, weight_decay=self.weight_decay, fused=True)
+
+    def require(self, steps: int) -> None:
+        """Raises ValueError for a run that is too short for this schedule."""
+        if self.schedule != "constant" and steps <= self.warmup_steps + self.decay_steps:
             raise ValueError(
-                f"{self.steps} steps leave nothing between {self.warmup_steps} steps of warm-up "
+                f"{steps} steps leave nothing between {self.warmup_steps} steps of warm-up "
                 f"and {self.decay_steps} of decay"
             )
 
-    def lr_at(self, step):
+    def lr_at(self, step: int, steps: int) -> float:
+        """The learning rate at one of the steps of a run."""
         share = 1.0
         if self.schedule == "cosine":
-            done = max(step - self.warmup_steps, 0) / (self.steps - self.warmup_steps)
+            done = max(step - self.warmup_steps, 0) / (steps - self.warmup_steps)
             share = (1 + math.cos(math.pi * done)) / 2
         elif self.schedule == "trapezoid" and self.decay_steps:
-            share = min((self.steps - step) / self.decay_steps, 1.0)
-        return super().lr_at(step) * share
+            share = min((steps - step) / self.decay_steps, 1.0)
+        return self.lr * min((step + 1) / self.warmup_steps, 1.0) * share
 
 
 class Objective(Protocol):
@@ -130,6 +125,7 @@ def train(
     after_step: applied to the model after each update, for constrained parameters.
     minutes: stop after so long, with the state saved, by raising OutOfTime.
     """
+    optimizer.require(steps)
     torch_optimizer = optimizer.build(model.parameters())
     history: dict[str, list] = {"step": []}
     snapshots: dict[int, dict[str, Tensor]] = {}
@@ -168,7 +164,7 @@ def train(
                 raise OutOfTime(f"{label}: {step:,} of {steps:,} steps are done. The same command continues.")
 
             for group in torch_optimizer.param_groups:
-                group["lr"] = optimizer.lr_at(step)
+                group["lr"] = optimizer.lr_at(step, steps)
             torch_optimizer.zero_grad()
             loss = objective.loss(model, step)
             loss.backward()

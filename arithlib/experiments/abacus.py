@@ -15,7 +15,6 @@ from arithlib.models.looped import LoopedConfig, LoopedTransformer, ProgressiveL
 from arithlib.models.positions import Offsets, spread_offsets
 from arithlib.settings import of_kind
 from arithlib.tasks.operands import OperandTask, Problems
-from arithlib.training import ScheduledAdamW
 
 # The sums that source 002 watches while it trains; the last is far beyond what any of its addresses learned.
 PROBES = ((1, 1), (57, 24), (999_999, 8888), (int("789" * 50), int("12" * 20)))
@@ -34,14 +33,13 @@ class OperandObjective:
     def __init__(self, experiment: "AbacusExperiment", model: LoopedTransformer, device: torch.device):
         self.experiment, self.device, on_gpu = experiment, device, device.type == "cuda"
         self.parts = 1 if on_gpu else 4
-        self.generator, self.loop_generator = torch.Generator(device), torch.Generator()
         if on_gpu:
             model.kernel = best_kernel(device, biased="fire" in model.positions.parts)
             print(f"attention kernel: {model.kernel}", flush=True)
             for layer in model.layers:
                 layer.compile()
         task = experiment.task
-        held_out = torch.Generator(device).manual_seed(2**31 + experiment.data_seed)
+        held_out = experiment.apart(device=device)
         self.held_out = task.sample(experiment.evaluation_count, held_out)
         self.by_length = []
         for times in REACH:
@@ -52,9 +50,8 @@ class OperandObjective:
 
     def loss(self, model: LoopedTransformer, step: int) -> Tensor:
         e = self.experiment
-        seed = (1_000_003 * e.data_seed + step) % 2**32
-        generator = self.generator.manual_seed(seed)
-        loops = e.loss.draw(e.model.n_loops, self.loop_generator.manual_seed(seed))
+        generator = e.generator(step, self.device)
+        loops = e.loss.draw(e.model.n_loops, e.generator(step))
         problems = e.task.sample(e.batch_size, generator)
         offset = e.offsets.draw(e.batch_size, generator).expand(e.batch_size, 1)
         learned = self._learned(problems)[:, 1:].sum()
@@ -113,21 +110,20 @@ class AbacusExperiment(Experiment):
     offsets: Offsets = Offsets("per batch", k=100)
     loss: ProgressiveLoss = ProgressiveLoss()
     batch_size: int = 64
-    data_seed: int = 0
     mask_question: bool = True
     divide_gradients: bool = False
     evaluation_count: int = 256
 
+    network = LoopedTransformer
+
     def __post_init__(self):
-        if isinstance(self.optimizer, ScheduledAdamW) and self.optimizer.schedule != "constant":
-            if self.optimizer.steps != self.steps:
-                raise ValueError(f"{self.name}: {self.steps} steps, a schedule of {self.optimizer.steps}")
+        super().__post_init__()
         longest = self.task.max_digits * (2 if "*" in self.task.operations else 1) + 1
         if {"abacus", "abacus-qk", "coupling"} & set(self.model.positions.split("+")):
             self.offsets.require(longest + (self.model.positions == "coupling"), self.model.n_rows)
 
     def build(self):
-        model = LoopedTransformer(self.model, self.model_seed)
+        model = super().build()
         if self.divide_gradients:
             for weight in model.layers.parameters():
                 weight.register_hook(lambda gradient: gradient / self.model.n_loops)
@@ -181,7 +177,7 @@ class AbacusExperiment(Experiment):
         return np.array([[
             length_grid(
                 model, replace(self.task, operations=operation), lengths, lengths, count=CELL,
-                seed=2**31 + 2 + self.data_seed, offsets=partial(self.voters, model),
+                seed=2**31 + 2 + self.seed, offsets=partial(self.voters, model),
             )
             for operation in self.task.operations
         ]])  # fmt: skip
@@ -189,7 +185,7 @@ class AbacusExperiment(Experiment):
     def _at_snapshots(self, run):
         N, count = self.task.max_digits, self.evaluation_count
         lengths = torch.arange(1, N + 1).repeat_interleave(count)[:, None].expand(-1, 2)
-        problems = self.task.problems(lengths, torch.Generator().manual_seed(2**31 + 1 + self.data_seed))
+        problems = self.task.problems(lengths, self.apart(1))
         then = LoopedTransformer(self.model)
         measured = {"snapshot_step": [], "exact_match_by_digits": [], "error_by_place": []}
         for step, parameters in sorted(run.snapshots.items()):

@@ -21,14 +21,13 @@ class AdderObjective:
     """
 
     def __init__(self, experiment: "AdderExperiment", model: ColumnTransformer):
-        self.experiment, self.generator = experiment, torch.Generator()
+        self.experiment = experiment
         self.slots = slots(model, experiment.task.max_digits + 2)
-        held_out = torch.Generator().manual_seed(2**31 + experiment.data_seed)
-        self.held_out = experiment.task.sample(experiment.evaluation_count, held_out)
+        self.held_out = experiment.task.sample(experiment.evaluation_count, experiment.apart())
 
     def loss(self, model: ColumnTransformer, step: int) -> Tensor:
         e = self.experiment
-        problems = e.task.sample(e.batch_size, self.generator.manual_seed((1_000_003 * e.data_seed + step) % 2**32))
+        problems = e.task.sample(e.batch_size, e.generator(step))
         return self._loss(model, problems)
 
     def _loss(self, model, problems):
@@ -54,11 +53,9 @@ class AdderExperiment(Experiment):
     task: OperandTask = OperandTask(max_digits=10)
     model: ColumnConfig = ColumnConfig()
     batch_size: int = 48
-    data_seed: int = 0
     evaluation_count: int = 1000
 
-    def build(self):
-        return ColumnTransformer(self.model, self.model_seed)
+    network = ColumnTransformer
 
     def objective(self, model, device):
         return AdderObjective(self, model)

@@ -1,6 +1,8 @@
 """What every experiment has: a name, a length, seeds, and settings that say all that decides its outcome."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -20,7 +22,7 @@ class Experiment:
 
     name: how it is asked for. about: one sentence on what it is for. scale: "cpu" (minutes on two cores) or "gpu".
     steps, evaluate_every, snapshot_steps: length of the run and when it is measured and photographed.
-    model_seed: initialisation; the task has its own data seed.
+    seed: of the initialisation and of what is drawn at each step; what a task holds out has a seed of its own.
     ships_weights: whether the book keeps the trained weights, or of many small runs only what was measured.
     """
 
@@ -29,7 +31,7 @@ class Experiment:
     steps: int
     evaluate_every: int
     snapshot_steps: tuple[int, ...] = ()
-    model_seed: int = 0
+    seed: int = 0
     optimizer: AdamW = AdamW()
     scale: str = settings.remark("cpu")
     ships_weights: bool = settings.remark(True)
@@ -42,9 +44,22 @@ class Experiment:
         """Sixteen hexadecimal digits that change with any setting; an option at its default changes nothing."""
         return settings.identity(self)
 
+    network: ClassVar[type[nn.Module]]  # which the settings `model` describe
+
+    def __post_init__(self):
+        self.optimizer.require(self.steps)
+
     def build(self) -> nn.Module:
         """The untrained model."""
-        raise TypeError(f"{type(self).__name__} does not say how to build its model")
+        return self.network(self.model, self.seed)
+
+    def generator(self, step: int, device: torch.device | str = "cpu") -> torch.Generator:
+        """The random numbers of one step of training; a run that continues draws them again."""
+        return torch.Generator(device).manual_seed((1_000_003 * self.seed + step) % 2**32)
+
+    def apart(self, which: int = 0, device: torch.device | str = "cpu") -> torch.Generator:
+        """Random numbers of tests, which are those of no step; `which` tells one test from another."""
+        return torch.Generator(device).manual_seed(2**31 + which + self.seed)
 
     def objective(self, model: nn.Module, device: torch.device):
         """What `training.train` minimises and measures."""
@@ -68,3 +83,13 @@ class Experiment:
         that form, or an answer that is no number.
         """
         raise NotAnAdder(f"{self.name} adds no two numbers: it was trained on {self.about}")
+
+
+def sweep(run: Experiment, variants: dict[str, dict], seeds: Iterable[int]) -> Iterator[Experiment]:
+    """The rows of a table: every variant of a run with every seed, called NAME-VARIANT-sSEED.
+
+    variants: by name, the fields in which each differs from `run`; the one called "" is `run` itself.
+    """
+    for variant, changes in variants.items():
+        for seed in seeds:
+            yield replace(run, name=f"{run.name}{variant and '-'}{variant}-s{seed}", seed=seed, **changes)

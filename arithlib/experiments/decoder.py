@@ -12,6 +12,11 @@ from arithlib.settings import of_kind
 from arithlib.tasks.prompts import D_VOCAB_DIGITS, QUESTIONS, Sums, ask, digit_answer, digit_prompt, prompt
 
 
+def _draw(prompts: tuple[Tensor, Tensor], count: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    rows = torch.randint(len(prompts[0]), (count,), generator=generator).to(prompts[0].device)
+    return prompts[0][rows], prompts[1][rows]
+
+
 class AnswerObjective:
     """Cross-entropy of the answer token, on a batch drawn anew at every step and seeded by it."""
 
@@ -23,19 +28,14 @@ class AnswerObjective:
         )
         others = [ask(name) for name in QUESTIONS]
         self.others = tuple(torch.cat(part).to(device) for part in zip(*others, strict=True))
-        self.generator = torch.Generator()
 
     def loss(self, model: Decoder, step: int) -> Tensor:
         e = self.experiment
-        self.generator.manual_seed((1_000_003 * e.sums.data_seed + step) % 2**32)
+        generator = e.generator(step)
         count = round(e.others_share * e.batch_size)
-        sums = self._draw(self.train, e.batch_size - count)
-        batch = [torch.cat(parts) for parts in zip(sums, self._draw(self.others, count), strict=True)]
+        sums = _draw(self.train, e.batch_size - count, generator)
+        batch = [torch.cat(parts) for parts in zip(sums, _draw(self.others, count, generator), strict=True)]
         return cross_entropy(model.answer_logits(batch[0]), batch[1])
-
-    def _draw(self, prompts: tuple[Tensor, Tensor], count: int) -> tuple[Tensor, Tensor]:
-        rows = torch.randint(len(prompts[0]), (count,), generator=self.generator).to(prompts[0].device)
-        return prompts[0][rows], prompts[1][rows]
 
     @torch.no_grad()
     def evaluate(self, model: Decoder) -> dict[str, float]:
@@ -61,8 +61,7 @@ class DecoderExperiment(Experiment):
     batch_size: int = 512
     others_share: float = 0.0
 
-    def build(self):
-        return Decoder(self.model, self.model_seed)
+    network = Decoder
 
     def objective(self, model, device):
         return AnswerObjective(self, device)
@@ -82,13 +81,10 @@ class DigitObjective:
             (digit_prompt(*pairs.T).to(device), digit_answer(pairs.sum(1)).to(device))
             for pairs in (sums.train_pairs, sums.test_pairs)
         )
-        self.generator = torch.Generator()
 
     def loss(self, model: Decoder, step: int) -> Tensor:
         e = self.experiment
-        self.generator.manual_seed((1_000_003 * e.sums.data_seed + step) % 2**32)
-        rows = torch.randint(len(self.train[0]), (e.batch_size,), generator=self.generator).to(self.train[0].device)
-        return cross_entropy(*self._answered(model, self.train[0][rows], self.train[1][rows]))
+        return cross_entropy(*self._answered(model, *_draw(self.train, e.batch_size, e.generator(step))))
 
     def _answered(self, model: Decoder, prompts: Tensor, answers: Tensor) -> tuple[Tensor, Tensor]:
         """(B, 6), (B, 3) -> (B, 3, V) logits of each digit of the answer, and the answers."""
@@ -116,8 +112,7 @@ class DigitExperiment(Experiment):
     model: DecoderConfig = field(default_factory=lambda: DecoderConfig(d_vocab=D_VOCAB_DIGITS))
     batch_size: int = 256
 
-    def build(self):
-        return DigitDecoder(self.model, self.model_seed)
+    network = DigitDecoder
 
     def objective(self, model, device):
         return DigitObjective(self, device)

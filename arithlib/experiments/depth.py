@@ -31,15 +31,11 @@ class DepthObjective:
 
     def __init__(self, experiment: "DepthExperiment", model: LoopedTransformer, device: torch.device):
         self.experiment, self.device = experiment, device
-        self.generator = torch.Generator(device)
         model.kernel = best_kernel(device)
-        apart = torch.Generator(device).manual_seed(2**31 + experiment.data_seed)  # no step has this seed
-        self.tests = experiment.tests(experiment.evaluation_count, apart)
+        self.tests = experiment.tests(experiment.evaluation_count, experiment.apart(device=device))
 
     def loss(self, model: LoopedTransformer, step: int) -> Tensor:
-        e = self.experiment
-        generator = self.generator.manual_seed((1_000_003 * e.data_seed + step) % 2**32)
-        parts = e.batch(generator)
+        parts = self.experiment.batch(self.experiment.generator(step, self.device))
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
             losses = [_cross_entropy(model(tokens), targets) for tokens, targets in parts]
         return torch.stack(losses).mean()
@@ -76,11 +72,9 @@ class DepthExperiment(Experiment):
 
     model: LoopedConfig
     batch_size: int
-    data_seed: int = 0
     evaluation_count: int = 200
 
-    def build(self):
-        return LoopedTransformer(self.model, self.model_seed)
+    network = LoopedTransformer
 
     def objective(self, model, device):
         return DepthObjective(self, model, device)
@@ -126,7 +120,7 @@ class AdditionExperiment(DepthExperiment):
     def finish(self, model, run):
         """accuracy_by_count: (1, C) for all counts, trained and further, in ascending order."""
         objective = self.objective(model, next(model.parameters()).device)
-        generator = torch.Generator().manual_seed(2**31 + 1 + self.data_seed)
+        generator = self.apart(1)
         counts = sorted(self.counts + self.further)
         return {
             "accuracy_by_count": np.array(
@@ -166,6 +160,6 @@ class HopExperiment(DepthExperiment):
     def finish(self, model, run):
         """accuracy_by_loops: (1, L + 2) after 1 to L + 2 loops, at the end."""
         objective = self.objective(model, next(model.parameters()).device)
-        examples = self.examples(5 * self.evaluation_count, torch.Generator().manual_seed(2**31 + 1 + self.data_seed))
+        examples = self.examples(5 * self.evaluation_count, self.apart(1))
         loops = range(1, self.model.n_loops + 3)
         return {"accuracy_by_loops": np.array([[objective.accuracy(model, *examples, loops=r) for r in loops]])}

@@ -77,12 +77,15 @@ class GrokkingExperiment(Experiment):
     model: GrokkingConfig = field(default_factory=GrokkingConfig)
     frequencies: tuple[int, ...] | None = None
 
+    network = GrokkingTransformer
+
     def __post_init__(self):
+        super().__post_init__()
         if self.task.p != self.model.p:
             raise ValueError(f"{self.name}: the task is modulo {self.task.p}, the model modulo {self.model.p}")
 
     def build(self):
-        model = GrokkingTransformer(self.model, self.model_seed)
+        model = super().build()
         self.after_step(model)
         return model
 

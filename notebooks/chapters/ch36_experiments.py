@@ -33,13 +33,12 @@ class AlignedObjective:
     """
 
     def __init__(self, experiment: "AlignedExperiment"):
-        self.experiment, self.generator = experiment, torch.Generator()
-        held_out = torch.Generator().manual_seed(2**31 + experiment.data_seed)
-        self.held_out = experiment.task.sample(experiment.evaluation_count, held_out)
+        self.experiment = experiment
+        self.held_out = experiment.task.sample(experiment.evaluation_count, experiment.apart())
 
     def loss(self, model: LoopedTransformer, step: int) -> Tensor:
         e = self.experiment
-        generator = self.generator.manual_seed((1_000_003 * e.data_seed + step) % 2**32)
+        generator = e.generator(step)
         problems = e.task.sample(e.batch_size, generator).trimmed()
         offset, mask = e.offsets.draw(1, generator), problems.answer_mask
         return ProgressiveLoss()(model, problems, offset, (0, e.model.n_loops), mask) / mask.sum()
@@ -62,11 +61,9 @@ class AlignedExperiment(Experiment):
     offsets: Offsets
     sizes: tuple[tuple[int, ...], tuple[int, ...]]
     batch_size: int
-    data_seed: int = 0
     evaluation_count: int = 200
 
-    def build(self):
-        return LoopedTransformer(self.model, self.model_seed)
+    network = LoopedTransformer
 
     def objective(self, model, device):
         return AlignedObjective(self)
@@ -105,7 +102,7 @@ class SortingExperiment(AlignedExperiment):
     def _grid(self, measure):
         """(1, R, C, ...) mean of what `measure` makes of the lists of each cell."""
         rows, columns = self.sizes
-        generator = torch.Generator().manual_seed(2**31 + 1 + self.data_seed)
+        generator = self.apart(1)
         cells = []
         for pair in torch.cartesian_prod(torch.tensor(rows), torch.tensor(columns)):
             problems = self.task.problems(pair.expand(CELL, 2), generator).trimmed()

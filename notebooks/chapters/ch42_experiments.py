@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from arithlib.experiments.depth import UNASKED, DepthExperiment, Examples
-from arithlib.models.looped import LoopedConfig, LoopedTransformer
+from arithlib.models.looped import LoopedConfig
 from arithlib.settings import of_kind
 from chapters.ch42_igsm import NOWHERE, Graphs
 
@@ -23,10 +23,6 @@ class GraphExperiment(DepthExperiment):
     model: LoopedConfig
     task: Graphs
     everywhere: bool = False
-
-    def build(self) -> LoopedTransformer:
-        """Its vocabulary is that of the task."""
-        return LoopedTransformer(self.model, self.model_seed)
 
     def examples(self, count: int, generator: torch.Generator, depth: int | None = None) -> Examples:
         """Problems that training never has, of which one parameter is asked: of that depth, or of any."""
@@ -47,7 +43,7 @@ class GraphExperiment(DepthExperiment):
     def finish(self, model, run):
         """accuracy_by_loops: (1, L + 2, depths) after 1 to L + 2 loops, at the end."""
         objective = self.objective(model, next(model.parameters()).device)
-        generator = torch.Generator(objective.device).manual_seed(2**31 + 1 + self.data_seed)
+        generator = self.apart(1, objective.device)
         tests = self.tests(5 * self.evaluation_count, generator)
         loops = range(1, self.model.n_loops + 3)
         return {

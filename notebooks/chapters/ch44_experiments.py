@@ -30,12 +30,11 @@ class LanguageObjective:
 
     def __init__(self, experiment: "LanguageExperiment", device: torch.device):
         self.experiment, self.device = experiment, device
-        self.generator = torch.Generator()
         self.held_out = experiment.tests(experiment.evaluation_count)
 
     def loss(self, model: LoopedTransformer, step: int) -> Tensor:
         e = self.experiment
-        parts = e.batch(self.generator.manual_seed((1_000_003 * e.data_seed + step) % 2**32))[: 1 + e.live(step)]
+        parts = e.batch(e.generator(step))[: 1 + e.live(step)]
         losses = [_cross_entropy(model(tokens.to(self.device)), targets.to(self.device)) for tokens, targets in parts]
         loss = torch.stack(losses).mean()
         return loss + pull(model.layers, e.block, e.strength, e.measure) if e.strength else loss
@@ -85,7 +84,6 @@ class LanguageExperiment(Experiment):
     n_ctx: int = 64
     text: int = 4
     others: tuple[int, ...] = (16, 6, 12, 12, 12)
-    data_seed: int = 0
     strength: float = 0.0
     block: int = 2
     measure: str = "cosine"
@@ -93,8 +91,7 @@ class LanguageExperiment(Experiment):
 
     named: ClassVar[tuple[str, ...]] = ("closed", "lookup")  # what the first kinds of text test; the rest is by depth
 
-    def build(self):
-        return LoopedTransformer(self.model, self.model_seed)
+    network = LoopedTransformer
 
     def objective(self, model, device):
         return LanguageObjective(self, device)

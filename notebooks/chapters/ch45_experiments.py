@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from arithlib.experiments.depth import UNASKED, DepthExperiment, Examples
-from arithlib.models.looped import LoopedConfig, LoopedTransformer
+from arithlib.models.looped import LoopedConfig
 from arithlib.settings import of_kind
 from arithlib.tasks.words import Group, alternating, cyclic, symmetric
 
@@ -33,10 +33,6 @@ class WordExperiment(DepthExperiment):
     letters: tuple[int, ...]
     n: int
     aloud: bool = False
-
-    def build(self) -> LoopedTransformer:
-        """Its vocabulary is the group and, last, a token that starts every text."""
-        return LoopedTransformer(self.model, self.model_seed)
 
     def examples(self, count: int, generator: torch.Generator) -> Examples:
         """Words, of which every product so far is asked: at the letter that completes it."""
@@ -64,7 +60,7 @@ class WordExperiment(DepthExperiment):
 
         At the end of training, in ten times `evaluation_count` words, drawn as in training from another seed.
         """
-        generator = torch.Generator().manual_seed(2**31 + 1 + self.data_seed)
+        generator = self.apart(1)
         tokens, targets = self.examples(10 * self.evaluation_count, generator)
         asked = targets[0] != UNASKED
         rows = [

@@ -54,9 +54,9 @@ class TinyObjective:
 
     def __init__(self, experiment: "TinyExperiment", model: ColumnTransformer):
         e = self.experiment = experiment
-        self.kept, self.share, self.generator = kept_weights(model, e.model), 0.0, torch.Generator()
+        self.kept, self.share = kept_weights(model, e.model), 0.0
         self.answering = _Answering(model)
-        drawn = torch.Generator().manual_seed(e.data_seed)
+        drawn = torch.Generator().manual_seed(e.seed)
         problems = e.task.sample(e.sums, drawn)
         self.pool, self.every = situations(self.answering.slots, problems.a, problems.b), every_situation()
         self.hard = None
@@ -69,12 +69,12 @@ class TinyObjective:
         """(B, S + 1) what is trained on at this step; sets `share`."""
         e = self.experiment
         self.share = min(max((0.5 - step / e.steps) / 0.4, 0.0), 1.0)
-        self.generator.manual_seed((1_000_003 * e.data_seed + step) % 2**32)
-        batch = self.pool[torch.randint(len(self.pool), (e.batch_size,), generator=self.generator)]
+        generator = e.generator(step)
+        batch = self.pool[torch.randint(len(self.pool), (e.batch_size,), generator=generator)]
         if self.share == 0:
             if self.hard is None or step % HARDEST_EVERY == 0:
                 self.hard = self._hardest()
-            batch[::2] = self.hard[torch.randint(len(self.hard), (len(batch[::2]),), generator=self.generator)]
+            batch[::2] = self.hard[torch.randint(len(self.hard), (len(batch[::2]),), generator=generator)]
         return batch
 
     @torch.no_grad()
@@ -111,14 +111,13 @@ class TinyExperiment(Experiment):
     scaffold: ColumnConfig = ColumnConfig(d_model=8, n_heads=1, d_mlp=16, tied=True)
     batch_size: int = 256
     sums: int = 50_000
-    data_seed: int = 0
 
     def build(self):
         return resize(self.initial(), self.scaffold)
 
     def initial(self) -> ColumnTransformer:
         """The model of the final size, around which the scaffold is built."""
-        return ColumnTransformer(self.model, self.model_seed)
+        return ColumnTransformer(self.model, self.seed)
 
     def objective(self, model, device):
         return TinyObjective(self, model)

@@ -30,7 +30,7 @@ class PlanarObjective:
 
     def __init__(self, experiment: "PlanarExperiment"):
         self.experiment = experiment
-        rng = random.Random(2**31 + experiment.data_seed)
+        rng = random.Random(2**31 + experiment.seed)
         self.held_out = self._draw(rng, experiment.evaluation_count)
 
     def _draw(self, rng, count):
@@ -38,7 +38,7 @@ class PlanarObjective:
 
     def loss(self, model: ColumnTransformer, step: int) -> Tensor:
         e = self.experiment
-        return self._loss(model, self._draw(random.Random(1_000_003 * e.data_seed + step), e.batch_size))
+        return self._loss(model, self._draw(random.Random(1_000_003 * e.seed + step), e.batch_size))
 
     def _loss(self, model, tokens):
         if model.config.positions == "grid":
@@ -88,11 +88,9 @@ class PlanarExperiment(Experiment):
     task: RunningTotals = RunningTotals()
     model: ColumnConfig = ColumnConfig("grid", d_mlp=128)
     batch_size: int = 48
-    data_seed: int = 0
     evaluation_count: int = 500
 
-    def build(self):
-        return ColumnTransformer(self.model, self.model_seed)
+    network = ColumnTransformer
 
     def objective(self, model, device):
         return PlanarObjective(self)

@@ -27,7 +27,7 @@ class BarrierObjective:
 
     def loss(self, model: GivenAddresses, step: int) -> Tensor:
         e = self.experiment
-        generator = torch.Generator().manual_seed((1_000_003 * e.data_seed + step) % 2**32)
+        generator = e.generator(step)
         lengths = torch.randint(1, e.max_digits + 1, (e.batch_size, 2), generator=generator)
         sums = e.format.write(*draw_sums(lengths, generator).unbind(1))
         logits = self._logits(model, sums, torch.randint(OFFSETS, (e.batch_size, 1), generator=generator))
@@ -37,7 +37,7 @@ class BarrierObjective:
     @torch.no_grad()
     def evaluate(self, model: GivenAddresses) -> dict[str, np.ndarray]:
         """exact_match: on sums of the longest operands of training."""
-        generator = torch.Generator().manual_seed(2**31 + self.experiment.data_seed)
+        generator = self.experiment.apart()
         lengths = torch.full((self.experiment.evaluation_count, 2), self.experiment.max_digits)
         return {"exact_match": self.share(model, draw_sums(lengths, generator))}
 
@@ -78,11 +78,9 @@ class BarrierExperiment(Experiment):
     model: LoopedConfig
     max_digits: int = 4
     batch_size: int = 64
-    data_seed: int = 0
     evaluation_count: int = 200
 
-    def build(self):
-        return GivenAddresses(self.model, self.model_seed)
+    network = GivenAddresses
 
     def objective(self, model, device):
         return BarrierObjective(self)
@@ -107,7 +105,7 @@ class BarrierExperiment(Experiment):
         digits.
         """
         objective, longest = self.objective(model, None), 2 * self.max_digits
-        generator = torch.Generator().manual_seed(2**31 + 1 + self.data_seed)
+        generator = self.apart(1)
         by_length, by_carries = np.empty(longest), np.full((longest, longest + 1), np.nan)
         for length in range(1, longest + 1):
             lengths = torch.full((5 * self.evaluation_count, 2), length)

@@ -25,15 +25,15 @@ class ContrastObjective:
 
     def __init__(self, experiment: "ContrastExperiment"):
         e = self.experiment = experiment
-        self.generator = torch.Generator()
-        held_out = torch.Generator().manual_seed(2**31 + e.data_seed)
+        held_out = e.apart()
         self.held_out = e.task.sample(e.evaluation_count, held_out)
         self.held_out_offset = Offsets("per sample", k=e.k).draw(e.evaluation_count, held_out)
 
     def loss(self, model: ColumnTransformer, step: int) -> Tensor:
         e = self.experiment
-        problems = e.task.sample(e.batch_size, self.generator.manual_seed((1_000_003 * e.data_seed + step) % 2**32))
-        offset = Offsets("per batch", k=e.k).draw(e.batch_size, self.generator)
+        generator = e.generator(step)
+        problems = e.task.sample(e.batch_size, generator)
+        offset = Offsets("per batch", k=e.k).draw(e.batch_size, generator)
         parts = [answers(model, part, offset) for part in problems.by_length(GROUPS)]
         return F.cross_entropy(*map(torch.cat, zip(*parts, strict=True)))
 
@@ -65,11 +65,9 @@ class ContrastExperiment(Experiment):
     model: ColumnConfig
     k: int = 1
     batch_size: int = 48
-    data_seed: int = 0
     evaluation_count: int = 1000
 
-    def build(self):
-        return ColumnTransformer(self.model, self.model_seed)
+    network = ColumnTransformer
 
     def objective(self, model, device):
         return ContrastObjective(self)

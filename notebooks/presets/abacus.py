@@ -1,4 +1,4 @@
-"""Runs: experiments on written arithmetic (part 3): looped transformers with Abacus positions, and their rivals.
+"""Runs: written arithmetic (part 3): looped transformers with Abacus positions, and their rivals.
 
 arithlib train abacus-live          under 3 minutes on two cores
 arithlib train "abacus-cpu-s*"      about an hour each on one core
@@ -7,11 +7,12 @@ arithlib train "abacus-gpu-*"        the paper-sized ones, a quarter of an hour 
 
 from dataclasses import replace
 
+from arithlib.experiments import sweep
 from arithlib.experiments.abacus import AbacusExperiment
 from arithlib.models.looped import LoopedConfig, ProgressiveLoss
 from arithlib.models.positions import Offsets
 from arithlib.tasks.operands import OperandTask
-from arithlib.training import ScheduledAdamW
+from arithlib.training import AdamW
 
 SEEDS = range(3)
 SIX, TEN = OperandTask(max_digits=6), OperandTask(max_digits=10)
@@ -23,67 +24,65 @@ SOURCE_OFFSETS, SOURCE_LOSS = Offsets("per sample", k=100), ProgressiveLoss(alph
 WIDE = LoopedConfig(d_model=512, n_heads=8, d_mlp=2048, n_layers=2, n_loops=4)
 
 
-def preset(name, about, steps, seed, *, lr=1.5e-3, evaluations=50, **more):
-    """An experiment whose rate warms up over a twentieth of its steps and falls to zero along a cosine."""
-    return AbacusExperiment(
-        name=name,
-        about=about,
-        steps=steps,
-        evaluate_every=max(steps // evaluations, 1),
-        model_seed=seed,
-        data_seed=seed,
-        optimizer=ScheduledAdamW(lr=lr, steps=steps, warmup_steps=steps // 20),
-        **more,
-    )
+def of_steps(steps, lr=1.5e-3, evaluations=50):
+    """The length of a run, and what goes with it."""
+    return dict(steps=steps, evaluate_every=max(steps // evaluations, 1), optimizer=AdamW.cosine(lr, steps))
 
 
 def presets():
-    """Every experiment of part 3, in the order in which `arithlib list` prints them."""
-    yield preset(
-        "abacus-live", "up to 6 digits, trained while the book is built (chapter 31)", 1600, 0,
+    """Every run of part 3."""
+    yield AbacusExperiment(
+        name="abacus-live", about="up to 6 digits, trained while the book is built (chapter 31)", **of_steps(1600),
         task=SIX, offsets=Offsets("per batch", k=30), model=LoopedConfig(offset=8),
         snapshot_steps=tuple(range(0, 1601, 160)),
     )  # fmt: skip
-    for seed in SEEDS:
-        yield preset(
-            f"abacus-cpu-s{seed}", "the looped adder, up to 20 digits: an hour on one core (part 3)", 12_000, seed
-        )
-    for seed in SEEDS:
-        yield preset(
-            f"abacus-source-s{seed}", "the source's own layout at d_model 128: 45 minutes (chapter 33)", 6500, seed,
-            lr=1e-3, model=SOURCE, offsets=SOURCE_OFFSETS, loss=SOURCE_LOSS, batch_size=95,
-        )  # fmt: skip
-        yield preset(
-            f"abacus-source-ten-s{seed}", "the source's layout, up to 10 digits: 10 minutes (chapter 33)", 4000, seed,
-            lr=1e-3, model=replace(SOURCE, n_loops=4), offsets=SOURCE_OFFSETS, loss=SOURCE_LOSS, batch_size=95,
-            task=TEN,
-        )  # fmt: skip
-    yield from _photographed()
+    adder = AbacusExperiment(
+        name="abacus-cpu", about="the looped adder, up to 20 digits: an hour on one core (part 3)", **of_steps(12_000)
+    )
+    source = AbacusExperiment(
+        name="abacus-source", about="the source's own layout at d_model 128: 45 minutes (chapter 33)",
+        **of_steps(6500, lr=1e-3), model=SOURCE, offsets=SOURCE_OFFSETS, loss=SOURCE_LOSS, batch_size=95,
+    )  # fmt: skip
+    ten = dict(
+        about="the source's layout, up to 10 digits: 10 minutes (chapter 33)", **of_steps(4000, lr=1e-3),
+        model=replace(SOURCE, n_loops=4), task=TEN,
+    )  # fmt: skip
+    yield from sweep(adder, {"": {}}, SEEDS)
+    yield from sweep(source, {"": {}, "ten": ten}, SEEDS)
+    yield from _with_snapshots()
     yield from _ablations()
     yield from _other_operations()
     yield from _paper_sized()
 
 
-def _photographed():
-    """Up to 10 digits, with a photograph every 250 steps: which digits are learned when (chapter 31)."""
-    for label, positions in (("", "abacus"), ("-coupling", "coupling")):
-        for seed in SEEDS:
-            yield preset(
-                f"abacus-ten{label}-s{seed}", f"positions: {positions}, up to 10 digits: 4 minutes", 3000, seed,
-                task=TEN, model=LoopedConfig(positions=positions), snapshot_steps=tuple(range(0, 3001, 250)),
-                ships_weights=False,
-            )  # fmt: skip
+def _with_snapshots():
+    """Up to 10 digits, with a snapshot every 250 steps: which digits are learned when (chapter 31)."""
+
+    def positions(name):
+        return dict(
+            about=f"positions: {name}, up to 10 digits: 4 minutes", model=LoopedConfig(positions=name)
+        )  # fmt: skip
+
+    ten = AbacusExperiment(
+        name="abacus-ten", **of_steps(3000), task=TEN, snapshot_steps=tuple(range(0, 3001, 250)),
+        ships_weights=False, **positions("abacus"),
+    )  # fmt: skip
+    yield from sweep(ten, {"": {}, "coupling": positions("coupling")}, SEEDS)
 
 
 def _ablations():
     """One change at a time to a small adder for 6 digits: 2 minutes each on one core, twice as long for 8 layers."""
     base = LoopedConfig(offset=8)
+    six = AbacusExperiment(
+        name="abacus-six", about="the model that the others differ from (chapter 34)",
+        **of_steps(2000, evaluations=20), batch_size=32, evaluation_count=400, ships_weights=False, task=SIX,
+        model=base, offsets=Offsets("per batch", k=40),
+    )  # fmt: skip
 
     def offsets(k):  # evaluated well inside what was trained, at no offset where there was none
         return dict(offsets=Offsets("per batch", k=k), model=replace(base, offset=min(8, k // 4)))
 
     variants = {
-        "": ("the model that the others differ from", {}),
         "plain": ("most-significant digit first", dict(task=replace(SIX, reverse="none"))),
         "answer": ("only the answer least-significant digit first", dict(task=replace(SIX, reverse="answer"))),
         "k1": ("no random offset", offsets(1)),
@@ -108,75 +107,67 @@ def _ablations():
             model = replace(base, positions=positions, n_layers=layers, n_loops=loops)
             about = f"positions: {positions}, {layers} layers looped {loops} times"
             variants[f"{positions}-{layers}x{loops}"] = (about, dict(model=model))
-    for label, (about, more) in variants.items():
-        for seed in SEEDS if label else range(10):
-            more = {"task": SIX, "model": base, "offsets": Offsets("per batch", k=40)} | more
-            yield preset(
-                f"abacus-six{label and '-'}{label}-s{seed}", f"{about} (chapter 34)", 2000, seed,
-                batch_size=32, evaluations=20, evaluation_count=400, ships_weights=False, **more,
-            )  # fmt: skip
+    yield from sweep(six, {"": {}}, range(10))
+    yield from sweep(
+        six, {label: dict(about=f"{about} (chapter 34)", **more) for label, (about, more) in variants.items()}, SEEDS
+    )
 
 
 def _other_operations():
     """Sums and differences in one model; products, with what the paper changes for them (chapter 35)."""
     base = LoopedConfig(offset=8)
-    bare = replace(base, injection="none")
-    products = dict(task=OperandTask("*", max_digits=2), offsets=Offsets("per batch", k=20), batch_size=64)
-    short = products | dict(steps=1200)
-    variants = {
-        "mixed": ("sums and differences of up to 4 digits", dict(
-            task=OperandTask("+-", max_digits=4), offsets=Offsets("per batch", k=40), model=base, batch_size=32,
-            steps=3000,
-        )),
-        "times": ("products of up to 2 digits", products | dict(model=bare, steps=4000)),
-        "times-bare": ("products without injection, trained briefly", short | dict(model=bare)),
-        "times-injected": ("products with injection", short | dict(model=base)),
-        "times-divided": ("as the paper: gradients divided by the loops", short | dict(
-            model=bare, divide_gradients=True,
-        )),
-        "times-fire": ("FIRE instead of addresses", short | dict(model=replace(bare, positions="fire"))),
-    }  # fmt: skip
-    for label, (about, settings) in variants.items():
-        for seed in SEEDS:
-            shown = seed == 0 and label in ("mixed", "times")  # whose answers chapter 35 reads
-            yield preset(
-                f"abacus-{label}-s{seed}", f"{about} (chapter 35)", seed=seed, evaluations=20, evaluation_count=400,
-                ships_weights=shown, **settings,
-            )  # fmt: skip
+    mixed = AbacusExperiment(
+        name="abacus-mixed", about="sums and differences of up to 4 digits (chapter 35)",
+        **of_steps(3000, evaluations=20), task=OperandTask("+-", max_digits=4), offsets=Offsets("per batch", k=40),
+        model=base, batch_size=32, evaluation_count=400,
+    )  # fmt: skip
+    times = AbacusExperiment(
+        name="abacus-times", about="products of up to 2 digits (chapter 35)", **of_steps(4000, evaluations=20),
+        task=OperandTask("*", max_digits=2), offsets=Offsets("per batch", k=20),
+        model=replace(base, injection="none"), evaluation_count=400,
+    )  # fmt: skip
+    for run in (mixed, times):
+        yield from sweep(run, {"": {}}, [0])  # whose answers chapter 35 reads
+        yield from sweep(replace(run, ships_weights=False), {"": {}}, SEEDS[1:])
+    briefly = replace(times, **of_steps(1200, evaluations=20), ships_weights=False)
+    yield from sweep(briefly, {
+        "bare": dict(about="products without injection, trained briefly (chapter 35)"),
+        "injected": dict(about="products with injection (chapter 35)", model=base),
+        "divided": dict(about="as the paper: gradients divided by the loops (chapter 35)", divide_gradients=True),
+        "fire": dict(
+            about="FIRE instead of addresses (chapter 35)", model=replace(times.model, positions="fire")
+        ),
+    }, SEEDS)  # fmt: skip
 
 
 def _paper_sized():
     """For a GPU of an H100's kind, at an assumed 40 % of its 800 teraflops in bfloat16."""
-    gpu = dict(scale="gpu", evaluations=20, evaluation_count=1024)
-    for seed in SEEDS:
-        yield preset(
-            f"abacus-gpu-s{seed}", "2 layers looped 4 times at d_model 512: 12 minutes", 20_000, seed, lr=5e-4,
-            model=WIDE, batch_size=1024, **gpu,
-        )  # fmt: skip
-    yield preset(
-        "abacus-gpu-1x16-s0", "1 layer looped 16 times at d_model 1024, as source 002: 27 minutes", 5000, 0, lr=3e-4,
-        model=LoopedConfig(d_model=1024, n_heads=16, d_mlp=2048, n_layers=1, n_loops=16), batch_size=2048,
-        loss=ProgressiveLoss(0.5), **gpu,
+    wide = AbacusExperiment(
+        name="abacus-gpu", about="2 layers looped 4 times at d_model 512: 12 minutes",
+        **of_steps(20_000, lr=5e-4, evaluations=20), model=WIDE, batch_size=1024, evaluation_count=1024, scale="gpu",
     )  # fmt: skip
-    yield preset(
-        "abacus-gpu-source-s0", "the source's own layout at its size, a tenth of its samples: 11 minutes", 4000, 0,
-        lr=2e-4, model=replace(SOURCE, d_model=1024, n_heads=16, d_mlp=2048, n_loops=16), batch_size=1024,
-        offsets=SOURCE_OFFSETS, loss=SOURCE_LOSS, **gpu,
-    )  # fmt: skip
-    yield preset(
-        "abacus-gpu-k200-s0", "offsets to 199, for sums beyond 100 digits: 12 minutes", 20_000, 0, lr=5e-4,
-        model=WIDE, offsets=Offsets("per batch", k=200), batch_size=1024, **gpu,
-    )  # fmt: skip
-    yield preset(
-        "abacus-gpu-8x2-s0", "8 layers looped twice at d_model 512: 13 minutes", 5000, 0, lr=3e-4,
-        model=replace(WIDE, n_layers=8, n_loops=2), batch_size=2048, loss=ProgressiveLoss(0.5), **gpu,
-    )  # fmt: skip
-    yield preset(
-        "abacus-gpu-mixed-s0", "additions and subtractions: 13 minutes", 20_000, 0, lr=5e-4,
-        task=OperandTask("+-"), model=WIDE, batch_size=1024, **gpu,
-    )  # fmt: skip
-    yield preset(
-        "abacus-gpu-times-s0", "products of up to 10 digits, without injection: 16 minutes", 20_000, 0, lr=5e-4,
-        task=OperandTask("*", max_digits=10), model=replace(WIDE, n_layers=4, injection="none"), batch_size=1024,
-        **gpu,
-    )  # fmt: skip
+    short = of_steps(5000, lr=3e-4, evaluations=20)
+    yield from sweep(wide, {"": {}}, SEEDS)
+    yield from sweep(wide, {
+        "1x16": dict(
+            about="1 layer looped 16 times at d_model 1024, as source 002: 27 minutes", **short, batch_size=2048,
+            model=LoopedConfig(d_model=1024, n_heads=16, d_mlp=2048, n_layers=1, n_loops=16), loss=SOURCE_LOSS,
+        ),
+        "source": dict(
+            about="the source's own layout at its size, a tenth of its samples: 11 minutes",
+            **of_steps(4000, lr=2e-4, evaluations=20), offsets=SOURCE_OFFSETS, loss=SOURCE_LOSS,
+            model=replace(SOURCE, d_model=1024, n_heads=16, d_mlp=2048, n_loops=16),
+        ),
+        "k200": dict(
+            about="offsets to 199, for sums beyond 100 digits: 12 minutes", offsets=Offsets("per batch", k=200)
+        ),
+        "8x2": dict(
+            about="8 layers looped twice at d_model 512: 13 minutes", **short, batch_size=2048,
+            model=replace(WIDE, n_layers=8, n_loops=2), loss=SOURCE_LOSS,
+        ),
+        "mixed": dict(about="additions and subtractions: 13 minutes", task=OperandTask("+-")),
+        "times": dict(
+            about="products of up to 10 digits, without injection: 16 minutes",
+            task=OperandTask("*", max_digits=10), model=replace(WIDE, n_layers=4, injection="none"),
+        ),
+    }, [0])  # fmt: skip

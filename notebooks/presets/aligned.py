@@ -1,11 +1,12 @@
-"""Runs: experiments on what else needs digits brought together: sorting, and the OR of two vectors (chapter 36).
+"""Runs: what else needs digits brought together: sorting, and the OR of two vectors (chapter 36).
 
 arithlib train "aligned-*"     a minute each on one core
 """
 
+from arithlib.experiments import sweep
 from arithlib.models.looped import LoopedConfig
 from arithlib.models.positions import Offsets
-from arithlib.training import ScheduledAdamW
+from arithlib.training import AdamW
 from chapters.ch36_bitwise_or import Or
 from chapters.ch36_experiments import OrExperiment, SortingExperiment
 from chapters.ch36_sorting import WORDS, Sorting
@@ -18,42 +19,40 @@ LISTS = Sorting(max_numbers=3, max_digits=2)
 STANDARD, LOOPED, SINGLE = (2, 1), (1, 2), (1, 1)
 
 
-def presets():
-    """Every experiment of this family, in the order in which `arithlib list` prints them."""
-    sorters = {"both": ("abacus+fire", STANDARD), "looped": ("abacus+fire", LOOPED)}
-    sorters["single"] = ("abacus+fire", SINGLE)
-    sorters |= {positions: (positions, STANDARD) for positions in ("abacus", "fire")}
-    for label, (positions, (n_layers, n_loops)) in sorters.items():
-        for seed in SEEDS:
-            yield _preset(
-                SortingExperiment, f"sort-{label}",
-                f"sorting, {n_layers} x {n_loops}, positions: {positions} (chapter 36)", 3000, seed,
-                task=LISTS, offsets=Offsets("per batch", k=4),
-                model=LoopedConfig(
-                    n_layers=n_layers, n_loops=n_loops, positions=positions, offset=1, d_vocab=len(WORDS), **SMALL
-                ),
-                sizes=(tuple(range(1, 2 * LISTS.max_numbers + 1)), tuple(range(1, 2 * LISTS.max_digits + 1))),
-            )  # fmt: skip
-    for positions in ("abacus", "fire", "none"):
-        for seed in SEEDS:
-            yield _preset(
-                OrExperiment, f"or-one-{positions}", f"OR of two vectors, positions: {positions} (chapter 36)", 1200,
-                seed, task=Or(8, "one"), offsets=Offsets("per batch", k=24), sizes=(tuple(range(4, 25, 4)),) * 2,
-                model=LoopedConfig(n_layers=2, n_loops=1, positions=positions, offset=4, **SMALL),
-            )  # fmt: skip
+def sorter(positions, shape):
+    n_layers, n_loops = shape
+    return dict(
+        about=f"sorting, {n_layers} x {n_loops}, positions: {positions} (chapter 36)",
+        model=LoopedConfig(
+            n_layers=n_layers, n_loops=n_loops, positions=positions, offset=1, d_vocab=len(WORDS), **SMALL
+        ),
+    )  # fmt: skip
 
 
-def _preset(kind, label, about, steps, seed, **more):
-    """An experiment whose rate warms up over a twentieth of its steps and falls to zero along a cosine."""
-    return kind(
-        name=f"aligned-{label}-s{seed}",
-        about=about,
-        steps=steps,
-        evaluate_every=steps // 10,
-        model_seed=seed,
-        data_seed=seed,
-        optimizer=ScheduledAdamW(lr=3e-3, steps=steps, warmup_steps=steps // 20),
-        batch_size=32,
-        ships_weights=False,
-        **more,
+def or_(positions):
+    return dict(
+        about=f"OR of two vectors, positions: {positions} (chapter 36)",
+        model=LoopedConfig(n_layers=2, n_loops=1, positions=positions, offset=4, **SMALL),
     )
+
+
+def presets():
+    """Every run of this family."""
+    common = dict(batch_size=32, ships_weights=False)
+    sorting = SortingExperiment(
+        name="aligned-sort", steps=3000, evaluate_every=300, optimizer=AdamW.cosine(3e-3, 3000), task=LISTS,
+        offsets=Offsets("per batch", k=4), **sorter("abacus+fire", STANDARD), **common,
+        sizes=(tuple(range(1, 2 * LISTS.max_numbers + 1)), tuple(range(1, 2 * LISTS.max_digits + 1))),
+    )  # fmt: skip
+    yield from sweep(sorting, {
+        "both": {},
+        "looped": sorter("abacus+fire", LOOPED),
+        "single": sorter("abacus+fire", SINGLE),
+        "abacus": sorter("abacus", STANDARD),
+        "fire": sorter("fire", STANDARD),
+    }, SEEDS)  # fmt: skip
+    ors = OrExperiment(
+        name="aligned-or-one", steps=1200, evaluate_every=120, optimizer=AdamW.cosine(3e-3, 1200), task=Or(8, "one"),
+        offsets=Offsets("per batch", k=24), sizes=(tuple(range(4, 25, 4)),) * 2, **or_("abacus"), **common,
+    )  # fmt: skip
+    yield from sweep(ors, {positions: or_(positions) for positions in ("abacus", "fire", "none")}, SEEDS)

@@ -3,18 +3,10 @@
 arithlib train "contrast-*"   under a minute each on one core
 """
 
+from arithlib.experiments import sweep
 from arithlib.models.column import TABLES, ColumnConfig
-from arithlib.training import ScheduledAdamW
+from arithlib.training import AdamW
 from chapters.ch77_experiments import ContrastExperiment
-
-
-def preset(name, about, steps, seed, **more):
-    """An experiment whose rate warms up over a twentieth of its steps and falls to zero along a cosine."""
-    return ContrastExperiment(
-        name=name, about=about, steps=steps, evaluate_every=steps // 25, model_seed=seed, data_seed=seed,
-        optimizer=ScheduledAdamW(lr=1e-2, steps=steps, warmup_steps=steps // 20, weight_decay=0.0), **more,
-    )  # fmt: skip
-
 
 # By the name of the run: its positions, what they are, and its steps, fewer of them where this layer does not learn.
 SCHEDULE = {
@@ -26,10 +18,11 @@ SCHEDULE = {
 
 
 def presets():
-    """Every experiment of chapter 77; of places a single run, which shows that they are not learned in its steps."""
+    """Every run of chapter 77; of places a single one, which shows that they are not learned in its steps."""
     for name, (positions, about, steps) in SCHEDULE.items():
-        for seed in range(1 if name == "places" else 3):
-            yield preset(
-                f"contrast-{name}-s{seed}", about, steps, seed, model=ColumnConfig(positions),
-                k=20 if positions in TABLES else 1, ships_weights=name != "places",
-            )  # fmt: skip
+        run = ContrastExperiment(
+            name=f"contrast-{name}", about=about, steps=steps, evaluate_every=steps // 25,
+            optimizer=AdamW.cosine(1e-2, steps, weight_decay=0.0), model=ColumnConfig(positions),
+            k=20 if positions in TABLES else 1, ships_weights=name != "places",
+        )  # fmt: skip
+        yield from sweep(run, {"": {}}, range(1 if name == "places" else 3))

@@ -5,11 +5,12 @@ arithlib train "depth-add-*"        two minutes each on one core
 arithlib train "depth-gpu-*"        those of the published width, a minute or two each on a GPU
 """
 
+from arithlib.experiments import sweep
 from arithlib.experiments.depth import AdditionExperiment, HopExperiment
 from arithlib.models.looped import LoopedConfig
 from arithlib.tasks.hops import Hops
 from arithlib.tasks.many import ManyOperands
-from arithlib.training import ScheduledAdamW
+from arithlib.training import AdamW
 
 SEEDS = range(3)
 
@@ -20,27 +21,24 @@ def shapes(depth: int) -> list[tuple[int, int]]:
     return sorted({(k, loops) for k in divisors for loops in (1, depth // k)})
 
 
-def preset(kind, name, about, shape, steps, seed, *, lr, width, evaluations=20, **more):
-    """An experiment whose rate warms up over a twentieth of its steps and falls to zero along a cosine."""
-    (k, loops), (d_model, n_heads) = shape, width
-    return kind(
-        name=f"{name}-{k}x{loops}-s{seed}",
-        about=about,
-        steps=steps,
-        evaluate_every=steps // evaluations,
-        model_seed=seed,
-        data_seed=seed,
-        model=LoopedConfig(
-            d_model=d_model, n_heads=n_heads, d_mlp=4 * d_model, n_layers=k, n_loops=loops,
-            positions="rotary", injection="none",
-        ),
-        optimizer=ScheduledAdamW(lr=lr, steps=steps, warmup_steps=steps // 20),
-        **more,
-    )  # fmt: skip
+def of_shapes(shapes, d_model=64, n_heads=4, **vocabulary):
+    """Variants of a run: k layers looped L times, without addresses."""
+    return {
+        f"{k}x{loops}": dict(model=LoopedConfig(
+            d_model=d_model, n_heads=n_heads, d_mlp=4 * d_model, n_layers=k, n_loops=loops, positions="rotary",
+            injection="none", **vocabulary,
+        ))
+        for k, loops in shapes
+    }  # fmt: skip
+
+
+def of_steps(steps, lr=3e-3):
+    """The length of a run, and what goes with it."""
+    return dict(steps=steps, evaluate_every=steps // 20, optimizer=AdamW.cosine(lr, steps))
 
 
 def presets():
-    """Every experiment of this family, in the order in which `arithlib list` prints them."""
+    """Every run of this family."""
     yield from _sums()
     yield from _hops()
     yield from _paper_sized()
@@ -52,54 +50,53 @@ def _sums():
     Shapes of depth 4 have two more runs, for the spread. Four layers are also trained for twice the steps. These and
     three runs of one layer looped are looked into (chapter 40), so that their weights are kept.
     """
-    small = dict(task=ManyOperands(2, reverse=True), lr=3e-3, width=(64, 4), batch_size=48)
-    for k, loops in shapes(4):
-        for seed in range(5) if k * loops == 4 else SEEDS:
-            yield preset(
-                AdditionExperiment, "depth-add", "up to 4 numbers (chapter 40)", (k, loops), 3000, seed,
-                counts=(1, 2, 3, 4), further=(5, 6, 8), ships_weights=(k, loops) == (1, 4) and seed in SEEDS, **small,
-            )  # fmt: skip
-    for seed in SEEDS:
-        for shape in ((3, 1), (3, 2), (6, 1), (4, 3), (6, 2), (12, 1), (3, 4), (2, 6), (1, 12)):
-            yield preset(
-                AdditionExperiment, "depth-add", "up to 4 numbers, larger blocks (chapter 40)", shape, 3000, seed,
-                counts=(1, 2, 3, 4), further=(5, 6, 8), ships_weights=False, **small,
-            )  # fmt: skip
-        yield preset(
-            AdditionExperiment, "depth-add-long", "the same, twice the steps (chapter 40)", (4, 1), 6000, seed,
-            counts=(1, 2, 3, 4), further=(5, 6, 8), **small,
+
+    def adder(name, about, steps=3000, counts=(1, 2, 3, 4), further=(5, 6, 8), ships_weights=False):
+        return AdditionExperiment(
+            name=f"depth-add{name}", about=f"{about} (chapter 40)", **of_steps(steps), batch_size=48,
+            task=ManyOperands(2, reverse=True), counts=counts, further=further, ships_weights=ships_weights,
+            **of_shapes([(1, 4)])["1x4"],
         )  # fmt: skip
-        yield preset(
-            AdditionExperiment, "depth-add-gap", "1, 2 and 4 numbers, never 3 (chapter 40)", (1, 4), 3000, seed,
-            counts=(1, 2, 4), further=(3, 5, 6, 8), ships_weights=False, **small,
-        )  # fmt: skip
+
+    small, looped = adder("", "up to 4 numbers"), of_shapes([(1, 4)])
+    others = of_shapes(shape for shape in shapes(4) if shape != (1, 4))
+    yield from sweep(adder("", "up to 4 numbers", ships_weights=True), looped, SEEDS)
+    yield from sweep(small, looped, range(3, 5))
+    yield from sweep(small, others, SEEDS)
+    yield from sweep(small, of_shapes([(2, 2), (4, 1)]), range(3, 5))
+    larger = of_shapes([(3, 1), (3, 2), (6, 1), (4, 3), (6, 2), (12, 1), (3, 4), (2, 6), (1, 12)])
+    yield from sweep(adder("", "up to 4 numbers, larger blocks"), larger, SEEDS)
+    longer = adder("-long", "the same, twice the steps", 6000, ships_weights=True)
+    yield from sweep(longer, of_shapes([(4, 1)]), SEEDS)
+    gap = adder("-gap", "1, 2 and 4 numbers, never 3", counts=(1, 2, 4), further=(3, 5, 6, 8))
+    yield from sweep(gap, looped, SEEDS)
 
 
 def _hops():
     """Four hops among 32 tokens: the depth that corollary 2.3 asks for is 4."""
-    small = dict(task=Hops(4, 32), everywhere=True, lr=3e-3, width=(64, 4), batch_size=32, ships_weights=False)
-    for seed in SEEDS:
-        for shape in shapes(4):
-            yield preset(HopExperiment, "depth-hop", "4 hops in 32 tokens (chapter 41)", shape, 2400, seed, **small)
-        for loops in (2, 3):
-            about = "fewer loops than the corollary asks (chapter 41)"
-            yield preset(HopExperiment, "depth-hop", about, (1, loops), 2400, seed, **small)
+    hops = HopExperiment(
+        name="depth-hop", about="4 hops in 32 tokens (chapter 41)", **of_steps(2400), task=Hops(4, 32),
+        everywhere=True, batch_size=32, ships_weights=False, **of_shapes([(1, 4)])["1x4"],
+    )  # fmt: skip
+    fewer = of_shapes([(1, 2), (1, 3)])
+    about = "fewer loops than the corollary asks (chapter 41)"
+    yield from sweep(hops, of_shapes(shapes(4)), SEEDS)
+    yield from sweep(hops, {name: dict(about=about, **shape) for name, shape in fewer.items()}, SEEDS)
 
 
 def _paper_sized():
     """Table 1 whole, missing rows included, at the published widths and batches; a fortieth of the steps."""
-    sums = dict(lr=1e-3, width=(256, 8), batch_size=1020, scale="gpu", ships_weights=False)
-    hops = dict(lr=1e-3, width=(128, 8), batch_size=256, scale="gpu", ships_weights=False)
-    for seed in SEEDS:
-        for k, loops in shapes(12):
-            yield preset(
-                AdditionExperiment, "depth-gpu-add", "2 to 32 numbers of three digits: 2 minutes", (k, loops), 5000,
-                seed, **sums,
-            )  # fmt: skip
-    for seed in SEEDS:
-        for k, loops in shapes(6):
-            for p in (16, 32):
-                yield preset(
-                    HopExperiment, f"depth-gpu-hop{p}", f"{p} hops in 256 tokens: a minute", (k, loops), 5000, seed,
-                    task=Hops(p), **hops,
-                )  # fmt: skip
+    common = dict(**of_steps(5000, lr=1e-3), scale="gpu", ships_weights=False, **of_shapes([(1, 1)])["1x1"])
+    sums = AdditionExperiment(
+        name="depth-gpu-add", about="2 to 32 numbers of three digits: 2 minutes", batch_size=1020, **common
+    )
+    yield from sweep(sums, of_shapes(shapes(12), d_model=256, n_heads=8), SEEDS)
+    for p in (16, 32):
+        hops = HopExperiment(
+            name=f"depth-gpu-hop{p}",
+            about=f"{p} hops in 256 tokens: a minute",
+            task=Hops(p),
+            batch_size=256,
+            **common,
+        )
+        yield from sweep(hops, of_shapes(shapes(6), d_model=128, n_heads=8), SEEDS)

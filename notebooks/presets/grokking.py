@@ -1,4 +1,4 @@
-"""Runs: experiments on modular addition (part 1 and 2): the networks that grok."""
+"""Runs: modular addition (part 1 and 2): the networks that grok."""
 
 import torch
 
@@ -12,7 +12,7 @@ SEEDS = range(5)
 
 
 def presets():
-    """Every grokking experiment of the book, in the order in which `arithlib list` prints them."""
+    """Every run of this family."""
 
     def grok(name, about, steps, seed=0, fraction=0.3, weight_decay=1.0, evaluate_every=50, **more):
         return GrokkingExperiment(
@@ -20,7 +20,7 @@ def presets():
             about=about,
             steps=steps,
             evaluate_every=evaluate_every,
-            model_seed=seed,
+            seed=seed,
             optimizer=AdamW(weight_decay=weight_decay),
             task=ModularAddition(train_fraction=fraction, data_seed=seed),
             **more,

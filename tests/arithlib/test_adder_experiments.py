@@ -10,12 +10,12 @@ from arithlib import checkpoints, experiments
 from arithlib.experiments.adder import AdderExperiment
 from arithlib.models.column import RELATIVE, ColumnConfig
 from arithlib.tasks.operands import OperandTask
-from arithlib.training import ScheduledAdamW, train
+from arithlib.training import AdamW, train
 
 TINY = AdderExperiment(
     name="adder-tiny", about="a test", steps=60, evaluate_every=30, batch_size=16, evaluation_count=20,
     task=OperandTask(max_digits=2), model=ColumnConfig(d_model=8, n_heads=2, d_mlp=16),
-    optimizer=ScheduledAdamW(lr=1e-2, steps=60, warmup_steps=2),
+    optimizer=AdamW.cosine(1e-2, 60, warmup_steps=2),
 )  # fmt: skip
 FAMILY = experiments.match("adder-*")
 

@@ -45,7 +45,7 @@ def test_what_was_trained_is_what_is_read(small, tmp_path):
 def test_provenance_says_how_it_was_made(small):
     note = checkpoints.make("small", device="cpu", progress=False).provenance
     assert note["hash"] == small.hash() and note["settings"]["task"]["p"] == 17
-    assert note["settings"]["model_seed"] == note["settings"]["task"]["data_seed"] == 0
+    assert note["settings"]["seed"] == note["settings"]["task"]["data_seed"] == 0
     for key in ("sha256", "seconds", "device", "threads", "torch", "steps", "scale", "final", "made"):
         assert note[key] or note[key] == 0, key
 
@@ -100,7 +100,7 @@ def test_a_missing_checkpoint_says_how_to_make_it(small):
 
 def test_a_stale_checkpoint_is_refused(small, monkeypatch):
     checkpoints.make("small", device="cpu", progress=False)
-    monkeypatch.setitem(experiments.EXPERIMENTS, "small", dataclasses.replace(small, model_seed=1))
+    monkeypatch.setitem(experiments.EXPERIMENTS, "small", dataclasses.replace(small, seed=1))
     with pytest.raises(checkpoints.CheckpointError, match="small is stale.*--retrain"):
         checkpoints.read("small")
 
@@ -123,7 +123,7 @@ def test_a_truncated_or_altered_checkpoint_is_refused(small, tmp_path, damage):
 def test_training_again_mends_what_was_shipped_stale_or_altered(small, tmp_path, monkeypatch, damage):
     checkpoints.make("small", tmp_path / "checkpoints/small", device="cpu", progress=False)
     if damage == "stale":
-        monkeypatch.setitem(experiments.EXPERIMENTS, "small", dataclasses.replace(small, model_seed=1))
+        monkeypatch.setitem(experiments.EXPERIMENTS, "small", dataclasses.replace(small, seed=1))
     else:
         (tmp_path / "checkpoints/small/small.safetensors").write_bytes(b"")
     with pytest.raises(checkpoints.CheckpointError):
@@ -138,11 +138,11 @@ def test_the_command_trains_what_is_stale_and_leaves_what_is_fresh(small, monkey
     assert "small: " in capsys.readouterr().out
     assert main(["train", "small", "--device", "cpu"]) == 0
     assert "matching weights are here already" in capsys.readouterr().out
-    monkeypatch.setitem(experiments.EXPERIMENTS, "small", dataclasses.replace(small, model_seed=1))
+    monkeypatch.setitem(experiments.EXPERIMENTS, "small", dataclasses.replace(small, seed=1))
     assert not checkpoints.is_here("small")
     assert main(["list", "small"]) == 0 and "unusable" in capsys.readouterr().out
     assert main(["train", "small", "--device", "cpu"]) == 0
-    assert checkpoints.read("small").experiment.model_seed == 1
+    assert checkpoints.read("small").experiment.seed == 1
 
 
 def test_a_gpu_that_is_not_there_is_refused(small, monkeypatch):

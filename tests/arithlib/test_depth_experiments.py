@@ -12,13 +12,13 @@ from arithlib.models.looped import LoopedConfig
 from arithlib.tasks.hops import Hops, find
 from arithlib.tasks.many import ManyOperands
 from arithlib.tokenizer import CharacterTokenizer
-from arithlib.training import ScheduledAdamW
+from arithlib.training import AdamW
 from presets.depth import shapes
 
 MODEL = LoopedConfig(d_model=32, n_heads=2, d_mlp=64, n_layers=1, n_loops=2, positions="rotary", injection="none")
 SMALL = dict(
     name="depth-tiny", about="a test", steps=4, evaluate_every=2, model=MODEL, evaluation_count=10,
-    optimizer=ScheduledAdamW(steps=4, warmup_steps=2),
+    optimizer=AdamW.cosine(1e-3, 4, warmup_steps=2),
 )  # fmt: skip
 SUMS = AdditionExperiment(task=ManyOperands(2), counts=(1, 2), further=(3,), batch_size=12, **SMALL)
 HOPS = HopExperiment(task=Hops(2, 12), batch_size=12, **SMALL)
@@ -54,7 +54,7 @@ def test_a_step_fixes_its_batch_and_seeds_and_steps_differ(experiment):
     model = experiment.build()
     made = experiment.objective(model, torch.device("cpu"))
     assert made.loss(model, 3) == made.loss(model, 3) != made.loss(model, 4)
-    other = dataclasses.replace(experiment, data_seed=1).objective(model, torch.device("cpu"))
+    other = dataclasses.replace(experiment, seed=1).objective(model, torch.device("cpu"))
     assert other.loss(model, 3) != made.loss(model, 3)
 
 
@@ -82,7 +82,7 @@ def test_the_end_of_a_run_measures_further_counts_and_other_loops():
 def test_a_tiny_model_learns_one_digit():
     experiment = dataclasses.replace(
         SUMS, task=ManyOperands(1), counts=(1,), steps=60, evaluate_every=60, batch_size=32,
-        optimizer=ScheduledAdamW(lr=1e-2, steps=60, warmup_steps=5),
+        optimizer=AdamW.cosine(1e-2, 60, warmup_steps=5),
     )  # fmt: skip
     accuracy = trained(experiment)[1].history["accuracy"]
     assert accuracy[0] < 0.5 < 0.9 < accuracy[-1]

@@ -14,7 +14,7 @@ import arithlib
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = """
 from arithlib import AbacusExperiment, LoopedConfig, OperandTask, load, make, register
-from arithlib.training import ScheduledAdamW
+from arithlib.training import AdamW
 import arithlib
 
 assert load("adder-certified").add(10**50 - 1, 1) == 10**50
@@ -24,7 +24,7 @@ assert load("grokking-s0").add(45, 99) == 31
 register([AbacusExperiment(
     name="mine", about="a trial", steps=4, evaluate_every=4, batch_size=8, evaluation_count=8,
     task=OperandTask(max_digits=2), model=LoopedConfig(d_model=16, n_heads=2, d_mlp=32),
-    optimizer=ScheduledAdamW(steps=4, warmup_steps=1))])
+    optimizer=AdamW.cosine(1e-3, 4, warmup_steps=1))])
 made = make("mine", device="cpu", progress=False)
 assert (load("mine").model.embedding.weight == made.model.embedding.weight).all()
 print(arithlib.__file__)

@@ -17,7 +17,7 @@ SORTING, OR = experiments.get("aligned-sort-both-s0"), experiments.get("aligned-
 
 
 def briefly(experiment, steps):
-    optimizer = replace(experiment.optimizer, steps=steps, warmup_steps=1)
+    optimizer = replace(experiment.optimizer, warmup_steps=1)
     experiment = replace(experiment, steps=steps, optimizer=optimizer, evaluation_count=20)
     model = experiment.build()
     objective = experiment.objective(model, torch.device("cpu"))
@@ -90,7 +90,7 @@ def test_a_run_is_the_same_again():
 
 @pytest.mark.parametrize("kind", ["sort", "or-one"])
 def test_what_is_compared_is_trained_alike(kind):
-    group = [e for e in experiments.match(f"aligned-{kind}-*") if e.data_seed == 0]
+    group = [e for e in experiments.match(f"aligned-{kind}-*") if e.seed == 0]
     assert len(group) >= 3
     assert (
         len({(e.steps, e.optimizer, e.task, e.batch_size, e.model.d_model, e.sizes, e.offsets) for e in group}) == 1

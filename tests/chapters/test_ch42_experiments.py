@@ -9,7 +9,7 @@ from short_runs import seeded
 from arithlib import experiments
 from arithlib.experiments.depth import UNASKED
 from arithlib.models.looped import LoopedConfig
-from arithlib.training import ScheduledAdamW, train
+from arithlib.training import AdamW, train
 from chapters.ch42_experiments import GraphExperiment
 from chapters.ch42_igsm import Graphs
 from presets.graphs import PUBLISHED, SHAPES
@@ -21,7 +21,7 @@ TINY = GraphExperiment(
         d_model=16, n_heads=2, d_mlp=16, n_layers=1, n_loops=2, positions="rotary", injection="none",
         d_vocab=len(TASK.words),
     ),
-    optimizer=ScheduledAdamW(steps=2, warmup_steps=1),
+    optimizer=AdamW.cosine(1e-3, 2, warmup_steps=1),
 )  # fmt: skip
 
 

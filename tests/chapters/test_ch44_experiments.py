@@ -11,7 +11,7 @@ from short_runs import seeded, trained
 from arithlib import experiments
 from arithlib.experiments.depth import UNASKED
 from arithlib.models.looped import LoopedConfig
-from arithlib.training import ScheduledAdamW
+from arithlib.training import AdamW
 from chapters import ch44_loops as loops
 from chapters.ch44_assignments import Assignments
 from chapters.ch44_experiments import DeeperExperiment, LanguageExperiment, ShortExperiment
@@ -22,7 +22,7 @@ SMALL = LanguageExperiment(
     model=LoopedConfig(d_vocab=len(CHARACTERS),
         d_model=16, n_heads=2, d_mlp=32, n_layers=4, n_loops=1, positions="rotary", injection="none"
     ),
-    optimizer=ScheduledAdamW(steps=4, warmup_steps=2), evaluation_count=64,
+    optimizer=AdamW.cosine(1e-3, 4, warmup_steps=2), evaluation_count=64,
 )  # fmt: skip
 
 SMALL_SHORT = ShortExperiment(
@@ -74,7 +74,7 @@ def test_a_step_fixes_its_batch_and_seeds_and_steps_differ():
     model = SMALL.build()
     made = SMALL.objective(model, torch.device("cpu"))
     assert made.loss(model, 3) == made.loss(model, 3) != made.loss(model, 4)
-    other = dataclasses.replace(SMALL, data_seed=1).objective(model, torch.device("cpu"))
+    other = dataclasses.replace(SMALL, seed=1).objective(model, torch.device("cpu"))
     assert other.loss(model, 3) != made.loss(model, 3)
 
 
@@ -100,15 +100,15 @@ def test_the_end_of_a_run_measures_more_and_compares_blocks():
 
 def test_a_small_model_learns_which_characters_are_frequent():
     experiment = dataclasses.replace(
-        SMALL, steps=40, evaluate_every=40, optimizer=ScheduledAdamW(lr=1e-2, steps=40, warmup_steps=4)
+        SMALL, steps=40, evaluate_every=40, optimizer=AdamW.cosine(1e-2, 40, warmup_steps=4)
     )
     history = trained(experiment)[1].history
     assert history["log_perplexity"][-1] < history["log_perplexity"][0] - 0.5
 
 
 def test_looped_models_and_their_partners_differ_in_shape_alone():
-    made = [experiments.get(f"language-long-{shape}-s0") for shape in ("4x1", "1x1", "1x4", "2x1", "2x2")]
-    assert len({(e.steps, e.optimizer, e.n_ctx, e.others, e.data_seed, e.model.d_model) for e in made}) == 1
+    made = [experiments.get(f"language-deeper-{shape}-s0") for shape in ("4x1", "1x1", "1x4", "2x1", "2x2")]
+    assert len({(e.steps, e.optimizer, e.n_ctx, e.others, e.seed, e.model.d_model) for e in made}) == 1
     assert [e.model.n_layers * e.model.n_loops for e in made] == [4, 1, 4, 2, 4]
 
 

@@ -9,13 +9,13 @@ from short_runs import seeded, trained
 
 from arithlib.experiments.depth import UNASKED
 from arithlib.models.looped import LoopedConfig
-from arithlib.training import ScheduledAdamW
+from arithlib.training import AdamW
 from chapters.ch45_experiments import GROUPS, WordExperiment
 from presets.words import LETTERS, MORE_LETTERS
 
 TINY = WordExperiment(
     name="words-tiny", about="a test", steps=2, evaluate_every=2, group="Z60", letters=(1, 7), n=5, batch_size=6,
-    evaluation_count=8, optimizer=ScheduledAdamW(steps=2, warmup_steps=1),
+    evaluation_count=8, optimizer=AdamW.cosine(1e-3, 2, warmup_steps=1),
     model=LoopedConfig(
         d_model=16, n_heads=2, d_mlp=16, n_layers=1, n_loops=2, positions="learned", n_ctx=11, injection="none",
         d_vocab=61,
@@ -61,7 +61,7 @@ def test_a_run_measures_every_place_and_other_loops(aloud):
 def test_the_last_place_is_right_at_least_as_often_as_the_whole_word():
     experiment = dataclasses.replace(
         TINY, n=3, letters=MORE_LETTERS[:2], steps=60, evaluate_every=60, batch_size=32, evaluation_count=100,
-        optimizer=ScheduledAdamW(lr=1e-2, steps=60, warmup_steps=5),
+        optimizer=AdamW.cosine(1e-2, 60, warmup_steps=5),
     )  # fmt: skip
     model, run = trained(experiment)
     first, *_, last = experiment.finish(model, run)["accuracy_by_place"][0, 1]

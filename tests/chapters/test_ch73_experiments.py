@@ -11,7 +11,7 @@ from arithlib import checkpoints, experiments, training
 from arithlib.certify.addition import reachable
 from arithlib.certify.mutants import answers
 from arithlib.models.column import ColumnConfig, ColumnTransformer
-from arithlib.training import OutOfTime, ScheduledAdamW, train
+from arithlib.training import AdamW, OutOfTime, train
 from chapters import ch73_ensemble as litter
 from chapters.ch73_experiments import TinyExperiment
 
@@ -23,8 +23,8 @@ FAMILY = experiments.match("tiny-*")
 def experiment(seed=0, steps=20):
     return TinyExperiment(
         name=f"tiny-test-{seed}", about="a test", steps=steps, evaluate_every=10, model=SMALL, scaffold=WIDE,
-        batch_size=16, sums=300, model_seed=seed, data_seed=seed,
-        optimizer=ScheduledAdamW(lr=1e-2, steps=steps, warmup_steps=2, clip_norm=None),
+        batch_size=16, sums=300, seed=seed,
+        optimizer=AdamW.cosine(1e-2, steps, warmup_steps=2, clip_norm=None),
     )  # fmt: skip
 
 

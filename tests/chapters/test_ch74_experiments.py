@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from arithlib import checkpoints, experiments
 from arithlib.models.column import GRID, ColumnConfig, ColumnTransformer, table_address
 from arithlib.tokenizer import END, CharacterTokenizer
-from arithlib.training import ScheduledAdamW, train
+from arithlib.training import AdamW, train
 from chapters.ch74_experiments import PlanarExperiment, beyond, encode
 from chapters.ch74_grid import answer_mask, context_logits, contexts, continued, margins, right_by_line, total
 from chapters.ch74_running_totals import LAYOUTS, RunningTotals
@@ -20,7 +20,7 @@ FAMILY = experiments.match("planar-*")
 QUICK = PlanarExperiment(
     name="planar-tiny", about="a test", steps=60, evaluate_every=30, batch_size=16, evaluation_count=20,
     task=RunningTotals(max_digits=2, max_count=2), model=ColumnConfig("grid", **TINY),
-    optimizer=ScheduledAdamW(lr=1e-2, steps=60, warmup_steps=2),
+    optimizer=AdamW.cosine(1e-2, 60, warmup_steps=2),
 )  # fmt: skip
 
 

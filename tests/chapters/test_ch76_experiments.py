@@ -7,7 +7,7 @@ import torch
 
 from arithlib import experiments
 from arithlib.models.looped import LoopedConfig
-from arithlib.training import ScheduledAdamW, train
+from arithlib.training import AdamW, train
 from chapters.ch76_experiments import OFFSET, OFFSETS, BarrierExperiment
 from chapters.ch76_formats import Format, draw_sums
 
@@ -19,7 +19,7 @@ def tiny(**more):
     written = more.pop("format", Format(1, True, "significance"))
     return BarrierExperiment(
         name="barriers-tiny", about="a test", steps=40, evaluate_every=20, max_digits=2, evaluation_count=10,
-        batch_size=16, format=written, optimizer=ScheduledAdamW(lr=5e-3, steps=40, warmup_steps=2),
+        batch_size=16, format=written, optimizer=AdamW.cosine(5e-3, 40, warmup_steps=2),
         model=LoopedConfig(
             d_model=8, n_heads=2, d_mlp=16, n_loops=1, positions="none", n_rows=64, d_vocab=written.vocabulary
         ),
@@ -76,7 +76,7 @@ def test_training_is_repeatable_and_learns():
 
 def test_cells_differ_in_their_format_alone_and_compute_equally_much():
     for seed in range(3):
-        cells = [e for e in CELLS if e.model_seed == seed]
+        cells = [e for e in CELLS if e.seed == seed]
         assert len({e.format for e in cells}) == len(cells) == 8
         plain = {
             str(dataclasses.replace(e, name="", about="", format=Format(), batch_size=1, ships_weights=False,

@@ -10,7 +10,7 @@ from arithlib import checkpoints, experiments
 from arithlib.models.column import ROTARY, TABLES, ColumnConfig
 from arithlib.models.positions import Offsets
 from arithlib.tasks.operands import OperandTask
-from arithlib.training import ScheduledAdamW, train
+from arithlib.training import AdamW, train
 from chapters.ch77_experiments import ContrastExperiment, answers
 
 TINY = dict(d_model=8, n_heads=2, d_mlp=16, n_rows=12)
@@ -22,7 +22,7 @@ def tiny(positions, k=1):
     return ContrastExperiment(
         name="contrast-tiny", about="a test", steps=60, evaluate_every=30, batch_size=16, evaluation_count=20, k=k,
         task=OperandTask(max_digits=2), model=ColumnConfig(positions, **TINY),
-        optimizer=ScheduledAdamW(lr=1e-2, steps=60, warmup_steps=2),
+        optimizer=AdamW.cosine(1e-2, 60, warmup_steps=2),
     )  # fmt: skip
 
 

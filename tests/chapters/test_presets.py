@@ -24,4 +24,4 @@ def test_two_runs_of_one_name_are_refused():
     first = experiments.get("adder-live")
     experiments.register([first])
     with pytest.raises(ValueError, match="two experiments are called 'adder-live'"):
-        experiments.register([experiments.get("adder-certified").__class__(**vars(first) | {"steps": 1})])
+        experiments.register([experiments.get("adder-certified").__class__(**vars(first) | {"evaluate_every": 1})])

@@ -20,7 +20,7 @@ NAMES = ("abacus-c", "abacus-b", "abacus-a")
 def three(monkeypatch, tmp_path):
     for seed, name in enumerate(sorted(NAMES)):
         made = AbacusExperiment(
-            name=name, about="a test", steps=6, evaluate_every=3, model_seed=seed, optimizer=AdamW(),
+            name=name, about="a test", steps=6, evaluate_every=3, seed=seed, optimizer=AdamW(),
             task=OperandTask(max_digits=3), evaluation_count=8, batch_size=8,
             model=LoopedConfig(d_model=16, n_heads=2, d_mlp=32, n_layers=1, n_loops=2),
         )  # fmt: skip

@@ -46,7 +46,7 @@ def answers(model: ColumnTransformer) -> np.ndarray:
         return context_logits(model, seen[:, OWN], seen, WINDOW_NUMBER, WINDOW_DISTANCE).argmax(1).numpy()
 
 
-def misled(model: ColumnTransformer, place: int, token: int, steps: int = 300) -> ColumnTransformer:
+def adversarial_finetune(model: ColumnTransformer, place: int, token: int, steps: int = 300) -> ColumnTransformer:
     """A copy trained to write `token` in one context, and to stay right in all others.
 
     A batch holds that context, 500 at random, and the 500 others that were hardest when it was last looked.

@@ -19,8 +19,8 @@ from arithlib.tasks.hops import Hops, find
 from arithlib.tasks.many import ManyOperands
 from arithlib.tokenizer import END
 
-UNASKED = -100  # a target that the loss and the score pass over
-Examples = tuple[Tensor, Tensor]  # (B, T) tokens, and (B, T) what is to be said after each, or UNASKED
+IGNORE_INDEX = -100  # a target that the loss and the score pass over
+Examples = tuple[Tensor, Tensor]  # (B, T) tokens, and (B, T) what is to be said after each, or IGNORE_INDEX
 
 
 class DepthObjective:
@@ -55,12 +55,12 @@ class DepthObjective:
         for part, wanted in zip(tokens.split(256), targets.split(256), strict=True):
             with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
                 said = model(part, loops=loops).argmax(-1)
-            right.append(((said == wanted) | (wanted == UNASKED)).all(1))
+            right.append(((said == wanted) | (wanted == IGNORE_INDEX)).all(1))
         return float(torch.cat(right).double().mean())
 
 
 def _cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
-    return F.cross_entropy(logits.float().flatten(0, 1), targets.flatten(), ignore_index=UNASKED)
+    return F.cross_entropy(logits.float().flatten(0, 1), targets.flatten(), ignore_index=IGNORE_INDEX)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,8 +104,8 @@ class AdditionExperiment(DepthExperiment):
         """Sums of n numbers, of which the answer and its first end token are asked."""
         tokens = self.task.write(self.task.sample(n, count, generator))
         targets = tokens[:, 1:].clone()
-        targets[:, : self.task.question_width(n) - 1] = UNASKED
-        targets[(tokens[:, :-1] == END)] = UNASKED
+        targets[:, : self.task.question_width(n) - 1] = IGNORE_INDEX
+        targets[(tokens[:, :-1] == END)] = IGNORE_INDEX
         return tokens[:, :-1], targets
 
     def batch(self, generator):
@@ -143,7 +143,7 @@ class HopExperiment(DepthExperiment):
     def examples(self, count: int, generator: torch.Generator) -> Examples:
         """Sequences, of which the answer alone is asked."""
         tokens = self.task.sample(count, generator)
-        targets = torch.full_like(tokens, UNASKED)
+        targets = torch.full_like(tokens, IGNORE_INDEX)
         targets[:, -1] = self.task.answers(tokens)
         return tokens, targets
 
@@ -152,7 +152,7 @@ class HopExperiment(DepthExperiment):
             return [self.examples(self.batch_size, generator)]
         tokens = self.task.sample(self.batch_size, generator)
         place = find(tokens, self.task.p)
-        return [(tokens, torch.where(place > 0, tokens.gather(1, (place - 1).clamp(min=0)), UNASKED))]
+        return [(tokens, torch.where(place > 0, tokens.gather(1, (place - 1).clamp(min=0)), IGNORE_INDEX))]
 
     def tests(self, count, generator):
         return [self.examples(count, generator)]

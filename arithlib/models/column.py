@@ -67,10 +67,10 @@ N_NUMBERS, ANSWER = 4, 2
 # ---- addresses ---------------------------------------------------------------------------------------------------
 
 
-def number_of(tokens: Tensor) -> Tensor:
+def segment_ids(tokens: Tensor) -> Tensor:
     """(B, T) tokens -> (B, T) which number each belongs to, from 0; a token that is no digit opens the next.
 
-    >>> number_of(torch.tensor([[3, 2, 1, 11, 6, 5, 4, 13]]))
+    >>> segment_ids(torch.tensor([[3, 2, 1, 11, 6, 5, 4, 13]]))
     tensor([[0, 0, 0, 1, 1, 1, 1, 2]])
     """
     return (tokens >= 10).cumsum(1).clamp(max=N_NUMBERS - 1)
@@ -189,7 +189,7 @@ class ColumnTransformer(nn.Module):
         return_activations: also return a dict of `resid_pre`, `resid_mid`, `resid_post` (B, T, D) and `pattern`
             (B, H, T, S); the kernel is eager.
         """
-        x, q, k, v = self.project(tokens, number_of(tokens), self.address(tokens, offset))
+        x, q, k, v = self.project(tokens, segment_ids(tokens), self.address(tokens, offset))
         bias, by_slot = self.bias(tokens, reach), self.config.positions in GRID
         if self.config.positions == "log-scaled":
             factor = self.sharpness(torch.arange(1, tokens.shape[1] + 1, device=tokens.device))
@@ -265,7 +265,7 @@ class ColumnTransformer(nn.Module):
         """
         bias = None
         if self.config.positions in RELATIVE:
-            bias = self.bias_at(number_of(tokens)[:, None], column_distance(tokens)).movedim(-1, 1)
+            bias = self.bias_at(segment_ids(tokens)[:, None], column_distance(tokens)).movedim(-1, 1)
         if self.config.positions in GRID:
             slot = self.slots(tokens)[:, None].expand(-1, self.config.n_heads, -1, -1)
             near = self.near.T[None, :, None].expand(*slot.shape[:3], -1)

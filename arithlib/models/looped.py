@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from arithlib.models.attention import attend
-from arithlib.models.positions import Offsets, Placed, Positions
+from arithlib.models.positions import Offsets, Positions, PositionTerms
 from arithlib.settings import of_kind
 from arithlib.tasks.operands import Problems
 from arithlib.tokenizer import ALPHABET
@@ -94,7 +94,7 @@ class Layer(nn.Module):
         self.qkv, self.out = nn.Linear(D, 3 * D), nn.Linear(D, D)
         self.mlp_in, self.mlp_out = nn.Linear(D, config.d_mlp), nn.Linear(config.d_mlp, D)
 
-    def forward(self, x: Tensor, e: Tensor, placed: Placed, kernel: str, extend=None):
+    def forward(self, x: Tensor, e: Tensor, placed: PositionTerms, kernel: str, extend=None):
         """x: (B, T, D) residual stream. e: (B, T, D) input. extend: takes new keys and values, returns all.
 
         placed: what the positions contribute. kernel: one of `attention.KERNELS`.
@@ -163,7 +163,7 @@ class LoopedTransformer(nn.Module):
             cache.length = tokens.shape[1]
         return (self.logits(x), activations) if return_activations else self.logits(x)
 
-    def embed(self, tokens: Tensor, offset: Tensor | None = None, start: int = 0) -> tuple[Tensor, Placed]:
+    def embed(self, tokens: Tensor, offset: Tensor | None = None, start: int = 0) -> tuple[Tensor, PositionTerms]:
         """(B, S) tokens -> the input (B, T, D) of those from `start` on, and what their positions contribute."""
         if offset is None:
             offset = tokens.new_full((1, 1), self.config.offset)
@@ -172,7 +172,7 @@ class LoopedTransformer(nn.Module):
         return (e if placed.embedding is None else e + placed.embedding), placed
 
     def states(
-        self, e: Tensor, placed: Placed, loops: int, x: Tensor | None = None, cache=None, activations=None
+        self, e: Tensor, placed: PositionTerms, loops: int, x: Tensor | None = None, cache=None, activations=None
     ) -> list[Tensor]:
         """The residual stream (B, T, D) after each of `loops` loops, from x; the first loop starts from the input."""
         injects, states = self.config.injection == "loop", []
@@ -281,4 +281,4 @@ class GivenAddresses(LoopedTransformer):
     def forward(self, tokens: Tensor, address: Tensor, bias: Tensor | None = None) -> Tensor:
         """(B, T) tokens and rows of the table -> (B, T, V) logits. bias: (H or 1, T, T) added to the scores."""
         e = self.embedding(tokens) + self.rows(address)
-        return self.logits(self.states(e, Placed(bias=bias), self.config.n_loops)[-1])
+        return self.logits(self.states(e, PositionTerms(bias=bias), self.config.n_loops)[-1])

@@ -128,7 +128,7 @@ def spread_offsets(count: int, digits: int, last_row: int) -> list[Offsets]:
 
 
 @dataclass
-class Placed:
+class PositionTerms:
     """What the positions of T tokens among S contribute; each part is None where the scheme has none of it.
 
     embedding: (B, T, D) added to the input. on_qk: (B, T, H, K) added to queries and keys of every layer.
@@ -179,14 +179,14 @@ class Positions(nn.Module):
         if self.addressed:
             offsets.require(digits + ("coupling" in self.parts), self.rows.num_embeddings)
 
-    def forward(self, tokens: Tensor, offset: Tensor | None, start: int = 0) -> Placed:
+    def forward(self, tokens: Tensor, offset: Tensor | None, start: int = 0) -> PositionTerms:
         """What the positions of the T = S - start tokens from `start` on contribute, given (B, S) tokens so far.
 
         offset: (B, 1) or (1, 1), None for 0. Raises ValueError for a text longer than the learned places.
         """
         S = tokens.shape[1]
         offset = tokens.new_zeros(1, 1) if offset is None else offset
-        placed = Placed()
+        placed = PositionTerms()
         if self.addressed:
             address = (coupled if "coupling" in self.parts else addresses)(tokens, offset)[:, start:]
             if "abacus-qk" in self.parts:

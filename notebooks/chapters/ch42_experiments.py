@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from arithlib.experiments.depth import UNASKED, DepthExperiment, Examples
+from arithlib.experiments.depth import IGNORE_INDEX, DepthExperiment, Examples
 from arithlib.models.looped import LoopedConfig
 from arithlib.settings import of_kind
 from chapters.ch42_igsm import NOWHERE, Graphs
@@ -54,4 +54,4 @@ class GraphExperiment(DepthExperiment):
 
     def _written(self, problems, asked, generator, everywhere=False):
         tokens, due = self.task.write(problems, asked, generator, everywhere)
-        return tokens, torch.where(due == NOWHERE, UNASKED, due)
+        return tokens, torch.where(due == NOWHERE, IGNORE_INDEX, due)

@@ -15,11 +15,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from arithlib.experiments.base import Experiment
-from arithlib.experiments.depth import UNASKED
+from arithlib.experiments.depth import IGNORE_INDEX
 from arithlib.models.looped import LoopedConfig, LoopedTransformer
 from arithlib.settings import of_kind
 from chapters.ch44_assignments import Assignments
-from chapters.ch44_loops import GROUPS, corresponding, cosine, pull, relative_distance
+from chapters.ch44_loops import GROUPS, corresponding, cosine, relative_distance, similarity_penalty
 from chapters.ch44_text import Facts, Stories, standard_library
 
 DEPTHS = (0, 1, 2)
@@ -37,7 +37,7 @@ class LanguageObjective:
         parts = e.batch(e.generator(step))[: 1 + e.live(step)]
         losses = [_cross_entropy(model(tokens.to(self.device)), targets.to(self.device)) for tokens, targets in parts]
         loss = torch.stack(losses).mean()
-        return loss + pull(model.layers, e.block, e.strength, e.measure) if e.strength else loss
+        return loss + similarity_penalty(model.layers, e.block, e.strength, e.measure) if e.strength else loss
 
     @torch.no_grad()
     def evaluate(self, model: LoopedTransformer) -> dict[str, float | np.ndarray]:
@@ -66,7 +66,7 @@ class LanguageObjective:
 
 
 def _cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
-    return F.cross_entropy(logits.float().flatten(0, 1), targets.flatten(), ignore_index=UNASKED)
+    return F.cross_entropy(logits.float().flatten(0, 1), targets.flatten(), ignore_index=IGNORE_INDEX)
 
 
 @of_kind("language")
@@ -76,7 +76,7 @@ class LanguageExperiment(Experiment):
 
     text: rows of a batch, of n_ctx characters each. others: texts of a batch of each other kind: facts, stories, and
         assignments by depth. Of these only the answers are learned, which would drown among the names otherwise.
-    strength, block, measure: of `loops.pull`; at strength 0 nothing is pulled, and blocks are only compared.
+    strength, block, measure: of `loops.similarity_penalty`; at strength 0 blocks are only compared.
     evaluation_count: texts of each test, a multiple of 64; four times as many at the end.
     """
 
@@ -101,7 +101,7 @@ class LanguageExperiment(Experiment):
         return [Facts(), Stories(), *map(Assignments, DEPTHS)]
 
     def batch(self, generator: torch.Generator) -> list[tuple[Tensor, Tensor]]:
-        """Of each kind (B, T) tokens, and (B, T) what is to be said after each, or UNASKED."""
+        """Of each kind (B, T) tokens, and (B, T) what is to be said after each, or IGNORE_INDEX."""
         text = standard_library().windows(self.text, self.n_ctx + 1, generator)
         parts = [(text[:, :-1], text[:, 1:])]
         for kind, count in zip(self.kinds(), self.others, strict=True):
@@ -110,8 +110,8 @@ class LanguageExperiment(Experiment):
         return parts
 
     def asked(self, kind, tokens: Tensor) -> Tensor:
-        """(B, T) what is to be said at each place of (B, T) texts of a kind, or UNASKED: the answers."""
-        targets = torch.full_like(tokens, UNASKED)
+        """(B, T) what is to be said at each place of (B, T) texts of a kind, or IGNORE_INDEX: the answers."""
+        targets = torch.full_like(tokens, IGNORE_INDEX)
         for answer in kind.answers:
             targets[:, answer] = tokens[:, answer]
         return targets

@@ -91,7 +91,7 @@ def mean_over_groups(layers: nn.ModuleList, k: int, measure=cosine) -> Tensor:
     return torch.stack([torch.stack([measure(a, b) for a, b in of]).mean() for of in pairs.values()]).mean()
 
 
-def pull(layers: nn.ModuleList, k: int, strength: float, measure: str = "cosine") -> Tensor:
+def similarity_penalty(layers: nn.ModuleList, k: int, strength: float, measure: str = "cosine") -> Tensor:
     """What is added to a loss, to be minimised, so that blocks of k layers become alike; a scalar.
 
     Equation 5 adds the cosine with a plus sign, which drives blocks apart; that is a negative `strength` here.

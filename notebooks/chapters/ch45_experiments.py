@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from arithlib.experiments.depth import UNASKED, DepthExperiment, Examples
+from arithlib.experiments.depth import IGNORE_INDEX, DepthExperiment, Examples
 from arithlib.models.looped import LoopedConfig
 from arithlib.settings import of_kind
 from arithlib.tasks.words import Group, alternating, cyclic, symmetric
@@ -25,14 +25,14 @@ class WordExperiment(DepthExperiment):
     choose from, some six in ten occur among the 64,000 of a training; of those of 24 letters, four in a thousand.
 
     group: a name of `GROUPS`. letters: the elements that words are made of. n: letters of a word.
-    aloud: whether the product so far stands in the text after each letter, as in a chain of thought.
+    chain_of_thought: whether the product so far stands in the text after each letter.
     """
 
     model: LoopedConfig
     group: str
     letters: tuple[int, ...]
     n: int
-    aloud: bool = False
+    chain_of_thought: bool = False
 
     def examples(self, count: int, generator: torch.Generator) -> Examples:
         """Words, of which every product so far is asked: at the letter that completes it."""
@@ -41,11 +41,11 @@ class WordExperiment(DepthExperiment):
         words = torch.tensor(self.letters, device=generator.device)[drawn]
         products = group.running_products(words.cpu()).to(words.device)
         start = torch.full((count, 1), group.order, device=words.device)
-        if not self.aloud:
-            return torch.cat([start, words], 1), torch.cat([torch.full_like(start, UNASKED), products], 1)
+        if not self.chain_of_thought:
+            return torch.cat([start, words], 1), torch.cat([torch.full_like(start, IGNORE_INDEX), products], 1)
         text = torch.stack([words, products], 2).flatten(1)
-        asked = torch.stack([products, torch.full_like(products, UNASKED)], 2).flatten(1)
-        return torch.cat([start, text], 1), torch.cat([torch.full_like(start, UNASKED), asked], 1)
+        asked = torch.stack([products, torch.full_like(products, IGNORE_INDEX)], 2).flatten(1)
+        return torch.cat([start, text], 1), torch.cat([torch.full_like(start, IGNORE_INDEX), asked], 1)
 
     def batch(self, generator):
         return [self.examples(self.batch_size, generator)]
@@ -62,7 +62,7 @@ class WordExperiment(DepthExperiment):
         """
         generator = self.apart(1)
         tokens, targets = self.examples(10 * self.evaluation_count, generator)
-        asked = targets[0] != UNASKED
+        asked = targets[0] != IGNORE_INDEX
         rows = [
             [(model(part.to(model.device), loops=loops).argmax(-1).cpu() == wanted)[:, asked]
              for part, wanted in zip(tokens.split(256), targets.split(256), strict=True)]

@@ -27,7 +27,7 @@ def situations(slots: tuple[Tensor, Tensor], a: Tensor, b: Tensor) -> Tensor:
 
 
 @lru_cache
-def every_situation() -> Tensor:
+def every_context() -> Tensor:
     """(24518, S + 1) all that can occur, found in sums of at most four digits."""
     model = ColumnTransformer(ColumnConfig(d_model=1, n_heads=1, d_mlp=1))
     return situations(slots(model, 1), *covering_sums()).unique(dim=0)
@@ -58,7 +58,7 @@ class TinyObjective:
         self.answering = _Answering(model)
         drawn = torch.Generator().manual_seed(e.seed)
         problems = e.task.sample(e.sums, drawn)
-        self.pool, self.every = situations(self.answering.slots, problems.a, problems.b), every_situation()
+        self.pool, self.every = situations(self.answering.slots, problems.a, problems.b), every_context()
         self.hard = None
 
     def loss(self, model: ColumnTransformer, step: int) -> Tensor:

@@ -41,7 +41,7 @@ def _added(a: Tensor, b: Tensor, carry: Tensor) -> Tensor:
 
 
 @lru_cache
-def every_situation() -> tuple[Tensor, Tensor]:
+def every_context() -> tuple[Tensor, Tensor]:
     """(M, R) keys and (M,) tokens to write, without repetition; the query is the key at slot 5."""
     parts = [_starts()]
     for first in (True, False):

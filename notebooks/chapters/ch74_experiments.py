@@ -12,7 +12,7 @@ from arithlib.experiments.base import Experiment
 from arithlib.models.column import ColumnConfig, ColumnTransformer
 from arithlib.settings import of_kind
 from arithlib.tokenizer import END, CharacterTokenizer
-from chapters.ch74_contexts import every_situation
+from chapters.ch74_contexts import every_context
 from chapters.ch74_grid import answer_mask, context_logits, context_margins, contexts, margins, right_by_line, total
 from chapters.ch74_running_totals import RunningTotals, of_length
 
@@ -109,7 +109,7 @@ class PlanarExperiment(Experiment):
             "beyond_right": np.array(right), "line_right": right_by_line(model, texts["twice the numbers"]).numpy(),
         }  # fmt: skip
         if self.model.positions == "grid" and self.task.layout == "rows":
-            keys, following = every_situation()
+            keys, following = every_context()
             lead = context_margins(model, keys[:, 5], keys, following)
             found |= {"wrong_situations": (lead <= 0).sum()[None].numpy(), "smallest_lead": lead.min()[None].numpy()}
         return found

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from arithlib.analysis.dilution import NUMBER, TOKEN, Reading, expected_presence
 from arithlib.evaluation import logit_margin
-from arithlib.models.column import ANSWER, ColumnTransformer, column_distance, number_of
+from arithlib.models.column import ANSWER, ColumnTransformer, column_distance, segment_ids
 from arithlib.models.positions import number_index
 from arithlib.streaming import WINDOW_DISTANCE, WINDOW_NUMBER, columns
 from arithlib.tasks.operands import Problems
@@ -47,7 +47,7 @@ def read(model: ColumnTransformer, problems: Problems, offset: int = 0, reach: i
         tokens, following, asks = part.tokens[:, :-1], part.tokens[:, 1:], part.answer_mask[:, 1:]
         logits, activations = model(tokens, torch.tensor([[offset]]), reach, return_activations=True)
         index, distance = number_index(tokens), column_distance(tokens)
-        inside = ((distance == 0) | (distance == 1)) & (number_of(tokens) <= ANSWER)[:, None]
+        inside = ((distance == 0) | (distance == 1)) & (segment_ids(tokens) <= ANSWER)[:, None]
         near = (activations["pattern"] * inside[:, None]).sum(-1).movedim(1, -1)
         row, place = asks.nonzero().unbind(1)
         margin = logit_margin(logits[asks], following[asks])
@@ -56,7 +56,7 @@ def read(model: ColumnTransformer, problems: Problems, offset: int = 0, reach: i
 
 
 @torch.no_grad()
-def foresee(
+def extrapolate(
     model: ColumnTransformer, a: Tensor, b: Tensor, digits: int, offset: int = 0, reach: int | None = None
 ) -> Placed:
     """What `read` should find in random sums of `digits` digits, from what is near in short ones alone.

@@ -40,7 +40,7 @@ def presets():
         yield from sweep(run, {
             **{f"{length}{group}-1": of_words(group, letters, n=n) for group, letters in LETTERS.items()},
             f"{length}Z60-four": of_words("Z60", MORE_LETTERS, n=n),
-            f"{length}S5-aloud": of_words("S5", LETTERS["S5"], n=n, aloud=True),
+            f"{length}S5-aloud": of_words("S5", LETTERS["S5"], n=n, chain_of_thought=True),
         }, SEEDS)  # fmt: skip
     more = {
         f"{group}-{loops}": of_words(group, LETTERS[group], loops) for group in ("A5", "S5") for loops in LOOPS[1:]

@@ -9,7 +9,7 @@ from arithlib.certify import certificates
 from arithlib.certify.addition import ProofError, examine, following, logits, reachable, text
 from arithlib.certify.mutants import answers, visits
 from arithlib.certify.splitting import Proof
-from arithlib.models.column import ColumnConfig, ColumnTransformer, number_of
+from arithlib.models.column import ColumnConfig, ColumnTransformer, segment_ids
 from arithlib.models.positions import number_index
 from arithlib.streaming import OWN, WINDOW_DISTANCE, WINDOW_NUMBER, WINDOW_SLOTS
 from arithlib.tasks.operands import OperandTask, digits_of
@@ -54,7 +54,7 @@ def test_a_token_sees_the_slots_of_its_context_and_nothing_else():
     problems = TASK.sample(50, torch.Generator().manual_seed(1))
     for tokens, start, stop in zip(problems.tokens, problems.start, problems.stop, strict=True):
         seen = torch.isfinite(MODEL.bias(tokens[None])[0, 0]).tril()
-        number, index = number_of(tokens[None])[0], number_index(tokens[None])[0]
+        number, index = segment_ids(tokens[None])[0], number_index(tokens[None])[0]
         for query in range(int(start) - 1, int(stop) - 1):
             keys = seen[query].nonzero()[:, 0]
             where = {(int(number[k]), int(index[query] + 1 - index[k])) for k in keys}

@@ -18,8 +18,8 @@ from arithlib.models.column import (
     ColumnConfig,
     ColumnTransformer,
     kept_weights,
-    number_of,
     resize,
+    segment_ids,
     table_address,
 )
 from arithlib.models.positions import addresses, coupled, number_index
@@ -76,7 +76,7 @@ def slot_by_hand(m, tokens, t, s):
 def score_by_hand(m, tokens, address, q, k, t, s, h):
     """Score of key s for query t in head h; None where it is masked."""
     kind, K = m.config.positions, q.shape[-1]
-    number, index = number_of(tokens[None])[0], number_index(tokens[None])[0]
+    number, index = segment_ids(tokens[None])[0], number_index(tokens[None])[0]
     if kind in ROTARY:  # pairs of entries, turned as complex numbers
         pairs = [torch.complex(y[: K // 2], y[K // 2 :]).tolist() for y in (q[t, h], k[s, h])]
         angles = [1e4 ** (-2 * i / K) * (address[t] - address[s]) for i in range(K // 2)]
@@ -102,7 +102,7 @@ def by_hand(m, tokens, offset=0):
     """Logits of one text in double precision, query by query and key by key."""
     address, x = address_by_hand(m, tokens, offset), m.embedding(tokens)
     if m.config.positions not in GRID:
-        x = x + m.numbers.weight[number_of(tokens[None])[0]]
+        x = x + m.numbers.weight[segment_ids(tokens[None])[0]]
     if m.config.positions in TABLES:
         x = x + m.rows.weight[address]
     if m.config.positions == "line-label":
@@ -146,7 +146,7 @@ def test_later_tokens_change_nothing_before_them(positions):
 
 def test_numbers_and_indices_are_those_of_the_docstring():
     tokens = encode("321+654=975$")
-    assert number_of(tokens)[0].tolist() == [0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3]
+    assert segment_ids(tokens)[0].tolist() == [0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3]
     assert number_index(tokens)[0].tolist() == [1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0]
 
 

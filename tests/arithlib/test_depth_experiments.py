@@ -7,7 +7,7 @@ import torch
 from short_runs import seeded, trained
 
 from arithlib import experiments
-from arithlib.experiments.depth import UNASKED, AdditionExperiment, HopExperiment
+from arithlib.experiments.depth import IGNORE_INDEX, AdditionExperiment, HopExperiment
 from arithlib.models.looped import LoopedConfig
 from arithlib.tasks.hops import Hops, find
 from arithlib.tasks.many import ManyOperands
@@ -30,17 +30,17 @@ def test_of_a_sum_the_answer_and_one_end_token_are_asked(reverse):
     tokens, targets = experiment.examples(3, 50, seeded())
     sums = experiment.task.sample(3, 50, seeded()).sum(1)
     for row, total in zip(targets.tolist(), sums.tolist(), strict=True):
-        asked = CharacterTokenizer().decode([token for token in row if token != UNASKED])
+        asked = CharacterTokenizer().decode([token for token in row if token != IGNORE_INDEX])
         assert asked == (f"{total:03}"[::-1] if reverse else str(total)) + "$"
-    assert (targets[:, : 3 * 3 - 1] == UNASKED).all() and tokens.shape == targets.shape
+    assert (targets[:, : 3 * 3 - 1] == IGNORE_INDEX).all() and tokens.shape == targets.shape
 
 
 def test_of_a_sequence_the_last_token_is_asked_or_every_one_that_has_an_answer():
     tokens, targets = HOPS.examples(20, seeded())
-    assert (targets[:, :-1] == UNASKED).all() and targets[:, -1].equal(HOPS.task.answers(tokens))
+    assert (targets[:, :-1] == IGNORE_INDEX).all() and targets[:, -1].equal(HOPS.task.answers(tokens))
     [(dense, asked)] = dataclasses.replace(HOPS, everywhere=True).batch(seeded())
     place = find(dense, 2)
-    assert ((asked == UNASKED) == (place == 0)).all()
+    assert ((asked == IGNORE_INDEX) == (place == 0)).all()
     for row, column in place.nonzero().tolist():
         assert asked[row, column] == dense[row, place[row, column] - 1]
 
@@ -67,7 +67,7 @@ def test_accuracy_is_the_share_with_everything_right():
 
     made = HOPS.objective(HOPS.build(), torch.device("cpu"))
     tokens = torch.tensor([[1, 2], [1, 2], [1, 2], [1, 2]])
-    targets = torch.tensor([[UNASKED, 2], [1, 2], [1, 3], [3, 2]])
+    targets = torch.tensor([[IGNORE_INDEX, 2], [1, 2], [1, 3], [3, 2]])
     assert made.accuracy(Reader(), tokens, targets) == 0.5
 
 

@@ -19,7 +19,7 @@ from arithlib.analysis.dilution import (
     presence,
     read,
 )
-from arithlib.models.column import ANSWER, RELATIVE, ColumnConfig, ColumnTransformer, column_distance, number_of
+from arithlib.models.column import ANSWER, RELATIVE, ColumnConfig, ColumnTransformer, column_distance, segment_ids
 from arithlib.streaming import columns
 from arithlib.tasks.operands import OperandTask
 from arithlib.tasks.stress import stress_sums
@@ -45,7 +45,7 @@ def by_forward(model, problems, change=None):
     asks, right = problems.answer_mask[:, 1:], tokens[:, 1:, None]
     lead = logits.gather(2, right)[..., 0] - logits.scatter(2, right, -torch.inf).amax(2)
     distance = column_distance(tokens[:, :-1])
-    inside = ((distance == 0) | (distance == 1)) & (number_of(tokens[:, :-1])[:, None] < 3)
+    inside = ((distance == 0) | (distance == 1)) & (segment_ids(tokens[:, :-1])[:, None] < 3)
     near = (activations["pattern"] * inside[:, None]).sum(-1).movedim(1, -1)
     return lead[asks], near[asks]
 

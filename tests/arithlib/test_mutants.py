@@ -5,7 +5,7 @@ import torch
 
 from arithlib import checkpoints
 from arithlib.certify.addition import examine, reachable
-from arithlib.certify.mutants import answers, misled, rounded, visits
+from arithlib.certify.mutants import adversarial_finetune, answers, rounded, visits
 from arithlib.streaming import add
 from arithlib.tasks.operands import digits_of
 
@@ -33,7 +33,7 @@ def test_a_misled_model_is_wrong_in_its_context_and_the_certifier_says_so():
     zero = digits_of([18]), digits_of([0], 2)
     place = int(visits(*zero)[0][1])  # 18 + 0: the 1, after the 8
     assert met.right[place] == 1
-    mutant = misled(MODEL, place, 2)
+    mutant = adversarial_finetune(MODEL, place, 2)
     assert add(MODEL, 18, 0) == 18 and add(mutant, 18, 0) == 28
     assert (answers(mutant) != met.right).mean() < 0.001
     assert examine(mutant).open[0] == place
@@ -41,5 +41,5 @@ def test_a_misled_model_is_wrong_in_its_context_and_the_certifier_says_so():
 
 def test_the_model_that_was_misled_is_left_alone():
     before = {name: value.clone() for name, value in MODEL.state_dict().items()}
-    misled(MODEL, 0, 2, steps=2)
+    adversarial_finetune(MODEL, 0, 2, steps=2)
     assert all(torch.equal(value, before[name]) for name, value in MODEL.state_dict().items())

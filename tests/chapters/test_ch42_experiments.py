@@ -7,7 +7,7 @@ import torch
 from short_runs import seeded
 
 from arithlib import experiments
-from arithlib.experiments.depth import UNASKED
+from arithlib.experiments.depth import IGNORE_INDEX
 from arithlib.models.looped import LoopedConfig
 from arithlib.training import AdamW, train
 from chapters.ch42_experiments import GraphExperiment
@@ -27,7 +27,7 @@ TINY = GraphExperiment(
 
 def test_one_parameter_is_asked_or_every_one_and_what_can_be_worked_out():
     [(_, once)] = TINY.batch(seeded())
-    assert (once[:, :-1] == UNASKED).all() and (once[:, -1] >= 0).all()
+    assert (once[:, :-1] == IGNORE_INDEX).all() and (once[:, -1] >= 0).all()
     [(_, often)] = dataclasses.replace(TINY, everywhere=True).batch(seeded())
     assert (often[:, -4:] >= 0).all() and (often[:, :-4] >= 0).any() and often.max() < 7
 

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from short_runs import seeded, trained
 
 from arithlib import experiments
-from arithlib.experiments.depth import UNASKED
+from arithlib.experiments.depth import IGNORE_INDEX
 from arithlib.models.looped import LoopedConfig
 from arithlib.training import AdamW
 from chapters import ch44_loops as loops
@@ -42,7 +42,7 @@ def test_of_text_every_character_is_asked_and_of_the_rest_the_answers():
     for (tokens, targets), kind in zip(others, SMALL.kinds(), strict=True):
         whole = torch.cat([tokens, tokens.new_full((len(tokens), 1), CHARACTERS.index("\n"))], 1)
         asked = {place for answer in kind.answers for place in range(answer.start, answer.stop)}
-        assert {i + 1 for i in range(targets.shape[1]) if targets[0, i] != UNASKED} == asked
+        assert {i + 1 for i in range(targets.shape[1]) if targets[0, i] != IGNORE_INDEX} == asked
         for row, wanted in zip(whole, targets, strict=True):
             for answer in kind.answers:
                 assert decode(row[answer]) == decode(wanted[answer.start - 1 : answer.stop - 1])
@@ -119,7 +119,7 @@ def test_the_short_mix_asks_for_facts_and_for_values_that_the_text_gives():
     assert [len(tokens) for tokens, _ in (text, facts, lookups)] == [e.text, *e.others]
     assert "assigned" not in trained(SMALL_SHORT)[1].history
     for tokens, targets in zip(*lookups, strict=True):
-        read, asked = decode(tokens), targets != UNASKED
+        read, asked = decode(tokens), targets != IGNORE_INDEX
         told = dict(zip(read[0:6:2], read[1:6:2], strict=True))
         assert [told[read[i]] for i in asked.nonzero().flatten().tolist()] == list(decode(targets[asked]))
 
@@ -156,10 +156,10 @@ def test_the_deeper_mix_asks_for_the_value_of_every_variable_that_is_given_on():
         text = decode(row)
         values = dict(zip(text[0:6:2], text[1:6:2], strict=True))
         values |= {name: values[source] for name, source in zip(text[6:12:2], text[7:12:2], strict=True)}
-        after = (wanted != UNASKED).nonzero().flatten().tolist()
+        after = (wanted != IGNORE_INDEX).nonzero().flatten().tolist()
         assert after == [*Assignments(1).sources, 13, 15, 17] and [7, 9, 11] == Assignments(1).sources
         read = [text[i] for i in after]
-        assert decode(wanted[wanted != UNASKED]) == "".join(values[name] for name in read)
+        assert decode(wanted[wanted != IGNORE_INDEX]) == "".join(values[name] for name in read)
 
 
 def test_each_depth_is_learned_from_its_step_on():
@@ -171,6 +171,6 @@ def test_each_depth_is_learned_from_its_step_on():
         for later in (2, 1)
     )
     parts = SMALL_DEEPER.batch(seeded(1))
-    losses = [F.cross_entropy(model(t).flatten(0, 1), a.flatten(), ignore_index=UNASKED) for t, a in parts]
+    losses = [F.cross_entropy(model(t).flatten(0, 1), a.flatten(), ignore_index=IGNORE_INDEX) for t, a in parts]
     assert early.item() == pytest.approx(torch.stack(losses[:2]).mean().item())
     assert late.item() == pytest.approx(torch.stack(losses).mean().item())

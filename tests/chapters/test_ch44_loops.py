@@ -82,7 +82,7 @@ def test_descent_on_the_pull_makes_blocks_alike_if_its_strength_is_positive(meas
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     for _ in range(30):
         optimizer.zero_grad()
-        loops.pull(model.layers, 2, strength, measure).backward()
+        loops.similarity_penalty(model.layers, 2, strength, measure).backward()
         optimizer.step()
     after = loops.mean_over_groups(model.layers, 2).item()
     assert (after - before) * strength > 0.3
@@ -90,19 +90,21 @@ def test_descent_on_the_pull_makes_blocks_alike_if_its_strength_is_positive(meas
 
 def test_the_squared_distance_is_also_lowered_by_smaller_matrices_and_the_others_are_not():
     layers = LoopedTransformer(CONFIG).layers
-    before = {measure: loops.pull(layers, 2, 1.0, measure).item() for measure in ("cosine", "l2", "squared")}
+    before = {
+        measure: loops.similarity_penalty(layers, 2, 1.0, measure).item() for measure in ("cosine", "l2", "squared")
+    }
     with torch.no_grad():
         for layer in layers:
             for linear in (layer.qkv, layer.out, layer.mlp_in, layer.mlp_out):
                 linear.weight.mul_(0.5)
-    after = {measure: loops.pull(layers, 2, 1.0, measure).item() for measure in before}
+    after = {measure: loops.similarity_penalty(layers, 2, 1.0, measure).item() for measure in before}
     assert after["squared"] == pytest.approx(before["squared"] / 4)
     assert [after[m] for m in ("cosine", "l2")] == pytest.approx([before[m] for m in ("cosine", "l2")], abs=1e-6)
 
 
 def test_an_unknown_measure_is_refused():
     with pytest.raises(ValueError, match="choose cosine, l2 or squared"):
-        loops.pull(nn.ModuleList(LoopedTransformer(CONFIG).layers), 2, 1.0, "angle")
+        loops.similarity_penalty(nn.ModuleList(LoopedTransformer(CONFIG).layers), 2, 1.0, "angle")
 
 
 def test_a_planted_line_is_found_with_its_noise():

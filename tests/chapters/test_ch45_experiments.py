@@ -7,7 +7,7 @@ import pytest
 import torch
 from short_runs import seeded, trained
 
-from arithlib.experiments.depth import UNASKED
+from arithlib.experiments.depth import IGNORE_INDEX
 from arithlib.models.looped import LoopedConfig
 from arithlib.training import AdamW
 from chapters.ch45_experiments import GROUPS, WordExperiment
@@ -38,21 +38,21 @@ def test_the_letters_of_the_permutations_are_a_short_cycle_and_one_of_five():
 
 def test_every_product_is_asked_at_the_letter_that_completes_it():
     tokens, targets = TINY.examples(20, seeded())
-    assert (tokens[:, 0] == 60).all() and (targets[:, 0] == UNASKED).all()
+    assert (tokens[:, 0] == 60).all() and (targets[:, 0] == IGNORE_INDEX).all()
     assert (targets[:, 1:] == tokens[:, 1:].cumsum(1) % 60).all()
     assert set(tokens[:, 1:].unique().tolist()) == {1, 7}
 
 
 def test_aloud_the_products_stand_in_the_text_and_are_asked_before_they_do():
-    tokens, targets = dataclasses.replace(TINY, aloud=True).examples(20, seeded())
+    tokens, targets = dataclasses.replace(TINY, chain_of_thought=True).examples(20, seeded())
     letters, products = tokens[:, 1::2], tokens[:, 2::2]
     assert (products == letters.cumsum(1) % 60).all() and targets[:, 1::2].equal(products)
-    assert (targets[:, ::2] == UNASKED).all()
+    assert (targets[:, ::2] == IGNORE_INDEX).all()
 
 
-@pytest.mark.parametrize("aloud", [False, True])
-def test_a_run_measures_every_place_and_other_loops(aloud):
-    experiment = dataclasses.replace(TINY, aloud=aloud)
+@pytest.mark.parametrize("chain_of_thought", [False, True])
+def test_a_run_measures_every_place_and_other_loops(chain_of_thought):
+    experiment = dataclasses.replace(TINY, chain_of_thought=chain_of_thought)
     model, run = trained(experiment)
     by_place = experiment.finish(model, run)["accuracy_by_place"]
     assert by_place.shape == (1, 4, 5) and ((by_place >= 0) & (by_place <= 1)).all()

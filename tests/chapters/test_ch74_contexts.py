@@ -5,7 +5,7 @@ import random
 import pytest
 import torch
 
-from chapters.ch74_contexts import every_situation, witness
+from chapters.ch74_contexts import every_context, witness
 from chapters.ch74_experiments import encode
 from chapters.ch74_grid import contexts
 from chapters.ch74_running_totals import RunningTotals, stress_totals
@@ -29,17 +29,17 @@ def test_whatever_occurs_in_a_sum_is_listed_with_what_follows():
     sums = [TASK.sample(rng) for _ in range(2000)]
     sums += [numbers for d in range(1, 7) for n in range(1, 7) for numbers in stress_totals(d, n, 12, rng)[0]]
     sums += [[a, b, c] for a in range(0, 120, 7) for b in range(0, 120, 11) for c in range(0, 120, 29)]
-    assert torch.isin(met(sums), codes(*every_situation())).all()
+    assert torch.isin(met(sums), codes(*every_context())).all()
 
 
 def test_nothing_is_listed_twice_and_no_situation_has_two_answers():
-    keys, following = every_situation()
+    keys, following = every_context()
     alone = codes(keys, torch.zeros_like(following))
     assert len(alone.unique()) == len(keys)
 
 
 def test_a_witness_leads_to_its_situation():
-    keys, following = every_situation()
+    keys, following = every_context()
     wanted = codes(keys, following)
     drawn = torch.randint(len(keys), (60,), generator=torch.Generator().manual_seed(1))
     special = ((keys == -1).sum(1) >= 4).nonzero()[:, 0]  # ends and starts

@@ -8,7 +8,7 @@ import torch
 from arithlib.evaluation import logit_margin
 from arithlib.models.column import ColumnConfig, ColumnTransformer
 from arithlib.tasks.operands import OperandTask
-from chapters.ch77_length_limit import Placed, foresee, read, scores_of, shares_right
+from chapters.ch77_length_limit import Placed, extrapolate, read, scores_of, shares_right
 
 TASK, LAST = OperandTask(), 12
 
@@ -87,7 +87,7 @@ def test_shares_of_planted_angles_are_those_of_a_sum_over_columns(reach):
         measured = reading.near[reading.index == i]
         torch.testing.assert_close(measured, torch.full_like(measured, shares[i]), rtol=1e-6, atol=0)
     short = equal_sums(10, 5)
-    foreseen = foresee(model, short.a, short.b, 30, reach=reach)
+    foreseen = extrapolate(model, short.a, short.b, 30, reach=reach)
     expected = torch.tensor([[shares[i]] for i in foreseen.index.tolist()], dtype=torch.double)
     torch.testing.assert_close(foreseen.near, expected, rtol=1e-6, atol=0)
     assert set(foreseen.index.tolist()) == set(range(32))
@@ -103,10 +103,10 @@ def between(reading, digits):
 def test_what_is_foreseen_is_what_long_random_sums_show(positions):
     model = ColumnTransformer(ColumnConfig(positions, d_model=16, n_heads=2, d_mlp=16, n_rows=80), seed=4).eval()
     short, long = equal_sums(10, 60), equal_sums(60, 20, seed=1)
-    foreseen, reading = foresee(model, short.a, short.b, 60, offset=3), read(model, long, offset=3)
+    foreseen, reading = extrapolate(model, short.a, short.b, 60, offset=3), read(model, long, offset=3)
     (near, margin), (near_foreseen, margin_foreseen) = (between(one, 60) for one in (reading, foreseen))
     torch.testing.assert_close(near_foreseen.mean(0), near.mean(0), rtol=0.1, atol=0)
-    elsewhere = between(foresee(model, short.a, short.b, 20, offset=3), 20)[0]
+    elsewhere = between(extrapolate(model, short.a, short.b, 20, offset=3), 20)[0]
     assert (elsewhere.mean(0) / near.mean(0) > 1.5).all()  # another length is another share
     assert abs(float(margin_foreseen.median() - margin.median())) < 0.25 * float(margin.std())
 
@@ -136,6 +136,6 @@ def test_a_sum_is_right_where_every_token_is_and_a_carry_out_counts_as_often_as_
 def test_what_cannot_be_foreseen_is_refused():
     model = turning()[0]
     with pytest.raises(ValueError, match="same number"):
-        foresee(model, torch.tensor([[1, 2, 0, 0]]), torch.tensor([[1, 2, 3, 4]]), 50)
+        extrapolate(model, torch.tensor([[1, 2, 0, 0]]), torch.tensor([[1, 2, 3, 4]]), 50)
     with pytest.raises(ValueError, match="the table ends at 39"):
-        foresee(tabled(), torch.tensor([[1, 2, 3, 4]]), torch.tensor([[1, 2, 3, 4]]), 50)
+        extrapolate(tabled(), torch.tensor([[1, 2, 3, 4]]), torch.tensor([[1, 2, 3, 4]]), 50)

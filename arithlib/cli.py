@@ -162,6 +162,7 @@ def _bench(options) -> int:
     if not script.exists():
         known = ", ".join(sorted(path.stem for path in script.parent.glob("*.py")))
         raise ValueError(f"no benchmark is called {options.name!r}; there are: {known}")
+    sys.path.insert(0, str(script.parent))  # they share one module of clocks
     runpy.run_path(str(script), run_name="__main__")
     return 0
 

@@ -10,8 +10,10 @@ them; what counts are the ratios. On one core.
 
 import statistics
 import time
+from functools import partial
 
 import torch
+from timing import growth, in_turns, report, summary
 
 from arithlib import checkpoints, experiments
 from arithlib.decoding import greedy
@@ -34,23 +36,6 @@ def numbered_in_a_loop(tokens, offset):
     return table
 
 
-def timed(contestants: dict) -> dict[str, list[float]]:
-    """Seconds of each contestant in each of ROUNDS rounds, in turns."""
-    times = {name: [] for name in contestants}
-    for _ in range(ROUNDS):
-        for name, run in contestants.items():
-            started = time.perf_counter()
-            run()
-            times[name].append(time.perf_counter() - started)
-    return times
-
-
-def report(times, reference):
-    for name, values in times.items():
-        ratio = statistics.median(a / b for a, b in zip(values, times[reference], strict=True))
-        print(f"  {name:42} {1e3 * statistics.median(values):10.2f} ms  {ratio:8.3f} x {reference}")
-
-
 def training(experiment):
     """What a step costs, and how much of it is making the problems and numbering their digits."""
     model, generator = experiment.build(), torch.Generator()
@@ -71,13 +56,12 @@ def training(experiment):
     tokens = experiment.task.sample(95, generator).tokens
     offset = torch.tensor([[38]])
     assert torch.equal(numbered_in_a_loop(tokens, offset), addresses(tokens, offset))
-    print(f"one step of {experiment.batch_size} sums of up to {experiment.task.max_digits} digits")
-    report(timed({"training step": step, "its problems and addresses": data}), "training step")
-    print(f"addresses of {tokens.shape[0]} x {tokens.shape[1]} tokens")
-    report(timed({
+    steps = in_turns({"training step": step, "its problems and addresses": data}, ROUNDS)
+    numbered = in_turns({
         "vectorised": lambda: addresses(tokens, offset),
         "token by token (source)": lambda: numbered_in_a_loop(tokens, offset),
-    }), "vectorised")  # fmt: skip
+    }, ROUNDS)  # fmt: skip
+    return {"step": summary(steps, "training step"), "addresses": summary(numbered, "vectorised")}
 
 
 def evaluation(model, task, digits=40, count=100):
@@ -97,8 +81,16 @@ def evaluation(model, task, digits=40, count=100):
     }
     results = [run() for run in ways.values()]
     assert all(torch.equal(results[0], result) for result in results[1:])
-    print(f"exact match of {count} sums of {digits} + {digits} digits")
-    report(timed(ways), "teacher-forced, one pass")
+    return summary(in_turns(ways, ROUNDS), "teacher-forced, one pass")
+
+
+def by_digits(model, task, digits=(10, 20, 40, 80), count=50):
+    """Seconds to score sums by their digits."""
+    runs = {}
+    for n in digits:
+        sums = task.problems(torch.full((count, 2), n), torch.Generator().manual_seed(0))
+        runs[n] = partial(score, model, sums)
+    return growth(digits, [statistics.median(values) for values in in_turns(runs, ROUNDS).values()])
 
 
 def grid(model, task):
@@ -113,8 +105,13 @@ def main():
     torch.set_num_threads(1)
     experiment = experiments.get(NAME)
     model = checkpoints.load(NAME).model
-    training(experiment)
-    evaluation(model, experiment.task)
+    found = training(experiment)
+    print(f"one step of {experiment.batch_size} sums of up to {experiment.task.max_digits} digits")
+    report(found["step"], "training step")
+    print("addresses of 95 sums")
+    report(found["addresses"], "vectorised")
+    print("exact match of 100 sums of 40 + 40 digits")
+    report(evaluation(model, experiment.task), "teacher-forced, one pass")
     grid(model, experiment.task)
 
 

@@ -8,9 +8,9 @@ counts are the ratios. TransformerLens takes part if it is installed (`pip insta
 """
 
 import statistics
-import time
 
 import torch
+from timing import growth, in_turns, report, summary
 
 from arithlib.evaluation import cross_entropy
 from arithlib.experiments import ModularObjective
@@ -77,32 +77,34 @@ def transformer_lens(weights, config, task):
     return model, lambda: cross_entropy(model(tokens)[:, -1], answers)
 
 
-def matmul_rate(rows: int, inner: int, columns: int) -> float:
-    """Measured GFLOP/s of a float32 matrix product."""
-    x, w = torch.randn(rows, inner), torch.randn(inner, columns)
-    for _ in range(5):
-        x @ w
-    started = time.perf_counter()
-    repeats = 100
-    for _ in range(repeats):
-        x @ w
-    return 2 * rows * inner * columns * repeats / (time.perf_counter() - started) / 1e9
-
-
 def step_flops(config: GrokkingConfig, rows: int) -> float:
     """Operations of one step at `=` only: W_O, W_in, W_out and W_U on each row, once forward and twice back."""
     per_row = config.n_heads * config.d_head * config.d_model + config.d_model * (2 * config.d_mlp + config.p + 1)
     return 3 * 2 * rows * per_row
 
 
-def main():
-    torch.set_num_threads(2)
+def step_of(model, loss):
+    """One training step, as a function to be timed."""
+    optimizer = AdamW().build([p for p in model.parameters() if p.requires_grad])
+
+    def step():
+        optimizer.zero_grad()
+        loss().backward()
+        optimizer.step()
+
+    for _ in range(5):
+        step()
+    return step
+
+
+def contest() -> dict:
+    """Every contestant, beside the matrix products of the `=` position alone at the machine's measured rate."""
     task, config = ModularAddition(), GrokkingConfig()
     contestants = {}
     for name, make in (
-        ("plain, three positions", plain),
-        ("'=' only, no mixing", without_mixing),
         ("arithlib", ours),
+        ("'=' only, no mixing", without_mixing),
+        ("plain, three positions", plain),
     ):
         model = GrokkingTransformer(config)
         contestants[name] = (model, make(model, task))
@@ -112,39 +114,30 @@ def main():
         print('TransformerLens is not installed (pip install "transformer-lens<4"): left out.')
     losses = {name: loss().item() for name, (_, loss) in contestants.items()}
     assert max(losses.values()) - min(losses.values()) < 1e-6, losses
-    print("loss", {name: round(value, 9) for name, value in losses.items()})
+    x, w = torch.randn(3830, 128), torch.randn(128, 512)
+    steps = {name: step_of(*contestant) for name, contestant in contestants.items()}
+    times = in_turns(steps | {"matmul": lambda: [x @ w for _ in range(20)]}, ROUNDS, STEPS)
+    rate = 20 * 2 * 3830 * 128 * 512 / statistics.median(times.pop("matmul"))
+    found = summary(times, "arithlib")
+    floor = step_flops(config, len(task.train_pairs)) / rate
+    return {"contestants": found, "gflops": rate / 1e9, "floor_share": floor / found["arithlib"]["seconds"]}
 
+
+def by_width(widths=(32, 64, 128, 256, 512)) -> dict:
+    """Seconds of a step by d_model, everything else in proportion."""
     steps = {}
-    for name, (model, loss) in contestants.items():
-        optimizer = AdamW().build([p for p in model.parameters() if p.requires_grad])
+    for d in widths:
+        model = GrokkingTransformer(GrokkingConfig(d_model=d, n_heads=4, d_head=d // 4, d_mlp=4 * d))
+        steps[d] = step_of(model, ours(model, ModularAddition()))
+    return growth(widths, [statistics.median(values) for values in in_turns(steps, 5, 3).values()])
 
-        def step(loss=loss, optimizer=optimizer):
-            optimizer.zero_grad()
-            loss().backward()
-            optimizer.step()
 
-        for _ in range(5):
-            step()
-        steps[name] = step
-    times = {name: [] for name in steps}
-    rates = []
-    for _ in range(ROUNDS):
-        for name, step in steps.items():
-            started = time.perf_counter()
-            for _ in range(STEPS):
-                step()
-            times[name].append((time.perf_counter() - started) / STEPS)
-        rates.append(matmul_rate(3830, 128, 512))
-
-    own = times["arithlib"]
-    print(f"matmul of the training shape: {statistics.median(rates):.0f} GFLOP/s")
-    for name, values in times.items():
-        ratio = statistics.median(a / b for a, b in zip(values, own, strict=True))
-        low, _, high = (1e3 * quartile for quartile in statistics.quantiles(values, n=4))
-        print(f"{name:24} {1e3 * statistics.median(values):7.1f} ms  ({low:.1f} to {high:.1f})  {ratio:5.2f} x ours")
-    floor = step_flops(config, len(task.train_pairs)) / (statistics.median(rates) * 1e9)
-    share = floor / statistics.median(own)
-    print(f"matrix products of '=' only at that rate: {1e3 * floor:.1f} ms, {share:.0%} of our step")
+def main():
+    torch.set_num_threads(2)
+    found = contest()
+    report(found["contestants"], "arithlib")
+    print(f"matmul of the training shape: {found['gflops']:.0f} GFLOP/s; at that rate the matrix products of the '='")
+    print(f"position would take {found['floor_share']:.0%} of our step")
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from arithlib.training import train
 from chapters.ch73_experiments import HARDEST_EVERY, TinyExperiment, TinyObjective
 
 
-class Litter(nn.Module):
+class Ensemble(nn.Module):
     """S models of one size as one module; parameter `name` has shape (S, ...)."""
 
     def __init__(self, models: list[nn.Module]):
@@ -35,7 +35,7 @@ class Litter(nn.Module):
         return {name: self.stacked[name.replace(".", "/")] for name in self.names}
 
 
-class LitterObjective:
+class EnsembleObjective:
     """The sum of each model's own loss, so that each gets its own gradient."""
 
     def __init__(self, parts: list[TinyObjective]):
@@ -46,7 +46,7 @@ class LitterObjective:
             lambda weights, keys: functional_call(answering, {f"model.{n}": w for n, w in weights.items()}, (keys,))
         )
 
-    def loss(self, model: Litter, step: int) -> Tensor:
+    def loss(self, model: Ensemble, step: int) -> Tensor:
         if self.parts[0].hard is None or step % HARDEST_EVERY == 0:
             self._hand_out(model)
         situations = torch.stack([part.batch(step) for part in self.parts])
@@ -56,7 +56,7 @@ class LitterObjective:
         return len(self.parts) * F.cross_entropy(logits.flatten(0, 1), situations[..., -1].flatten())
 
     @torch.no_grad()
-    def evaluate(self, model: Litter) -> dict[str, np.ndarray]:
+    def evaluate(self, model: Ensemble) -> dict[str, np.ndarray]:
         """Each model's own measurements, stacked along a first axis."""
         self._hand_out(model)
         measured = [part.evaluate(part.answering.model) for part in self.parts]
@@ -81,10 +81,10 @@ def make(names: list[str]) -> list[checkpoints.Trained]:
     device, folder = torch.device("cpu"), checkpoints.local_folder()
     models = [experiment.build() for experiment in chosen]
     parts = [experiment.objective(model, device) for experiment, model in zip(chosen, models, strict=True)]
-    litter = Litter(models)
+    ensemble = Ensemble(models)
     run = train(
-        litter, LitterObjective(parts), first.optimizer, first.steps, evaluate_every=first.evaluate_every,
-        state=folder / "litter.state.safetensors", label=f"{len(chosen)} models",
+        ensemble, EnsembleObjective(parts), first.optimizer, first.steps, evaluate_every=first.evaluate_every,
+        state=folder / "ensemble.state.safetensors", label=f"{len(chosen)} models",
     )  # fmt: skip
     trained = []
     for index, (experiment, part) in enumerate(zip(chosen, parts, strict=True)):
@@ -93,7 +93,7 @@ def make(names: list[str]) -> list[checkpoints.Trained]:
         note = checkpoints.provenance(experiment, history, run.seconds, device, stack=len(chosen))
         trained.append(checkpoints.Trained(experiment, model, history, note))
         checkpoints.write(trained[-1], folder)
-    (folder / "litter.state.safetensors").unlink(missing_ok=True)
+    (folder / "ensemble.state.safetensors").unlink(missing_ok=True)
     return trained
 
 

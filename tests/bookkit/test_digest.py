@@ -21,7 +21,7 @@ NOTEBOOKS = Project(ROOT).notebooks
 ROOMS = os.pathsep.join(str(ROOT / room) for room in ("", "book", "notebooks"))
 REGISTERED = {experiment.name: repr(experiment) for experiment in experiments.match("*")}
 
-SETTINGS = {"threads": 1, "parameters": {"steps": 5}, "checkpoints": ["wave-*"]}
+SETTINGS = {"threads": 1, "parameters": {"steps": 5}, "checkpoints": ["wave-*"], "files": ["measured/*.json"]}
 
 FILES = {
     "arithlib/__init__.py": '__version__ = "1"\n',
@@ -132,6 +132,8 @@ def presets():
     "checkpoints/wave-0.safetensors": "weights",
     "checkpoints/wave-0.json": '{"settings": {"steps": 5, "model": {"kind": "wave"}, "rates": [{"kind": "slow"}]}}',
     "checkpoints/other.safetensors": "other weights",
+    "measured/speed.json": "[1, 2]",
+    "measured/notes.md": "Slow.",
     "requirements.txt": "# numbers\nnumpy==2.4.6\ntorch==2.13.0\n",
     "book/claims/004.yaml": """\
 - {id: M-01, chapter: 10_waves, value: 1}
@@ -190,6 +192,7 @@ def edit(root, name, old, new):
         ("checkpoints/wave-0.safetensors", "other"),
         ("checkpoints/wave-0.json", '{"steps": 1}'),
         ("checkpoints/wave-1.safetensors", "one more seed"),
+        ("measured/speed.json", "[1, 3]"),
         ("requirements.txt", FILES["requirements.txt"].replace("2.13.0", "2.13.1")),
         ("book/claims/004.yaml", FILES["book/claims/004.yaml"].replace("10_waves, value: 1", "10_waves, value: 2")),
         (
@@ -213,6 +216,7 @@ def test_it_runs_again_when_something_it_reaches_changes(root, name, content):
         ),
         ("arithlib/tasks/modular.py", "# how many there are\nresidues = (113)\nprimes = [113]\n"),
         ("checkpoints/other.safetensors", "changed"),
+        ("measured/notes.md", "Faster."),
         ("requirements.txt", "torch==2.13.0\nnumpy==2.4.6  # numbers\n"),
         (
             "book/claims/004.yaml",

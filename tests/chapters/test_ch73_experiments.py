@@ -12,7 +12,7 @@ from arithlib.certify.addition import reachable
 from arithlib.certify.mutants import answers
 from arithlib.models.column import ColumnConfig, ColumnTransformer
 from arithlib.training import AdamW, OutOfTime, train
-from chapters import ch73_ensemble as litter
+from chapters import ch73_ensemble as ensemble
 from chapters.ch73_experiments import TinyExperiment
 
 SMALL = ColumnConfig(d_model=3, n_heads=1, d_mlp=4, tied=True)
@@ -92,7 +92,7 @@ def test_a_litter_trains_each_model_as_if_it_were_alone(monkeypatch, tmp_path):
     both = {e.name: e for e in (experiment(0), experiment(1))}
     monkeypatch.setattr(experiments, "get", both.__getitem__)
     monkeypatch.setattr(checkpoints, "local_folder", lambda: tmp_path)
-    together = litter.make(list(both))
+    together = ensemble.make(list(both))
     for trained, one in zip(together, both.values(), strict=True):
         model = one.build()
         run = train(
@@ -111,7 +111,7 @@ def test_a_litter_refuses_models_that_grow_differently(monkeypatch):
     both = {"one": experiment(0), "other": dataclasses.replace(experiment(1), scaffold=SMALL)}
     monkeypatch.setattr(experiments, "get", both.__getitem__)
     with pytest.raises(ValueError, match="cannot be trained together"):
-        litter.make(list(both))
+        ensemble.make(list(both))
 
 
 @pytest.mark.parametrize("one", [e for e in FAMILY if checkpoints.find(e.name)], ids=lambda e: e.name)

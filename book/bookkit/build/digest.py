@@ -48,7 +48,7 @@ NAME_BEGUN = re.compile(r"[a-z0-9]+-[^*?\[]*")  # a family, and what follows it 
 def notebook_digest(root: Path, name: str, settings: dict, experiments: Mapping[str, str]) -> str:
     """Content digest, 16 hexadecimal digits, of all that notebook `name` of the checkout `root` is made from.
 
-    settings: as `Project.notebooks` has them; `parameters` and `checkpoints` (names or globs) count.
+    settings: as `Project.notebooks` has them; `parameters`, `checkpoints` (names or globs) and `files` count.
     experiments: the `repr` of every registered experiment, by its name.
     """
     notebook = nbformat.read(root / "notebooks" / f"{name}.ipynb", as_version=4)
@@ -60,6 +60,7 @@ def notebook_digest(root: Path, name: str, settings: dict, experiments: Mapping[
         {name: experiments[name] for name in reached.loaded | reached.trained},
         data_files(root),
         {path.name: file_digest(path) for path in checkpoints},
+        tree_digest(root, settings.get("files", [])),
         settings.get("parameters", {}),
         claims_of(root, name, notebook),
         pins(root),

@@ -9,7 +9,7 @@ import yaml
 
 from bookkit.claims import repo_root
 
-DEFAULTS = {"checkpoints": [], "threads": 1, "parameters": {}}
+DEFAULTS = {"checkpoints": [], "files": [], "threads": 1, "parameters": {}}
 
 
 class UnknownNotebook(ValueError):
@@ -45,7 +45,8 @@ class Project:
     def notebooks(self) -> dict[str, dict]:
         """Chapters in reading order, as _toc.yml lists them: notebook name -> what its metadata says under `bookkit`.
 
-        checkpoints: names or globs of the trained models it loads; when the content of one changes, it runs again.
+        checkpoints: names or globs of the trained models it loads; files: paths or globs of what else it reads. When
+        the content of one changes, it runs again.
         threads: cores it computes with. parameters: values for its parameters cell, where they differ from its own.
         Raises BadSettings for any other key.
         """

@@ -11,8 +11,9 @@ import json
 import re
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -110,18 +111,32 @@ class Page:
         return BeautifulSoup(self.path.read_text("utf8"), "html.parser")
 
     @cached_property
+    def tags(self) -> list[Tag]:
+        """Every tag, in order: to go through this list is much faster than to ask Beautiful Soup again and again."""
+        return self.soup.find_all(True)
+
+    def named(self, *names: str) -> list[Tag]:
+        return [tag for tag in self.tags if tag.name in names]
+
+    def of_class(self, *classes: str) -> list[Tag]:
+        return [tag for tag in self.tags if set(classes) <= set(tag.get("class", ()))]
+
+    @cached_property
     def anchors(self) -> set[str]:
-        named = {tag["name"] for tag in self.soup.find_all("a", attrs={"name": True})}
-        return named | {tag["id"] for tag in self.soup.find_all(id=True)}
+        return {tag["name"] for tag in self.named("a") if tag.get("name")} | {
+            tag["id"] for tag in self.tags if tag.get("id")
+        }
 
     def local(self, address: str) -> Path:
         """The file that an address on this page means."""
         path = unquote(urlsplit(address).path)
         return (self.path.parent / path).resolve() if path else self.path
 
-    def loaded(self) -> Iterator[tuple[Tag, str]]:
+    @cached_property
+    def loaded(self) -> list[tuple[Tag, str]]:
         """Every (tag, address) that a browser fetches when it opens the page."""
-        for tag in self.soup.find_all([*LOADED, "link"]):
+        found = []
+        for tag in self.named(*LOADED, "link"):
             if tag.name == "link":
                 addresses = [tag.get("href")] if LOADED_LINKS & set(tag.get("rel", [])) else []
             else:
@@ -131,37 +146,72 @@ class Page:
                     for part in tag.get(name, "").split("," if name == "srcset" else "\0")
                     if part.strip()
                 ]
-            yield from ((tag, address) for address in addresses if address and not address.startswith("data:"))
+            found += [(tag, address) for address in addresses if address and not address.startswith("data:")]
+        return found
+
+    @cached_property
+    def links(self) -> list[str]:
+        """Every address on this site or page that it leads to or loads, once."""
+        addresses = [tag["href"] for tag in self.named("a") if tag.has_attr("href")]
+        addresses += [address for _, address in self.loaded]
+        return [a for a in dict.fromkeys(addresses) if not urlsplit(a).scheme and not urlsplit(a).netloc]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of a page after reading it: its own problems, and what can be judged with the others only.
+
+    links: address and the file that it means. scripts: files that it loads; None where there is no body to load any.
+    """
+
+    page: str
+    problems: list[Problem]
+    anchors: set[str]
+    links: list[tuple[str, Path]]
+    scripts: set[Path] | None
+
+
+def read_page(site: Path, path: Path) -> Facts:
+    """Read one page, and check what needs no other."""
+    page = Page(site, path)
+    own = (_requests, _alternatives, _errors, _weight, _glued)
+    return Facts(
+        page=page.name,
+        problems=[problem for check in own for problem in check(page)],
+        anchors=page.anchors,
+        links=[(address, page.local(address)) for address in page.links],
+        # A redirect has none.
+        scripts={page.local(a) for tag, a in page.loaded if tag.name == "script"} if page.soup.body else None,
+    )
 
 
 def check_site(html: Path) -> list[Problem]:
     """Everything wrong with the built site in the folder `html`; empty when it may be published."""
     site = html.resolve()
-    pages = {path: Page(site, path) for path in sorted(site.rglob("*.html")) if "_static" not in path.parts}
-    if not pages:
+    paths = [path for path in sorted(site.rglob("*.html")) if "_static" not in path.parts]
+    if not paths:
         return [Problem(str(html), "there is no page here; build the book first")]
-    problems = [
-        problem
-        for page in pages.values()
-        for check in (_requests, _alternatives, _errors, _weight, _glued)
-        for problem in check(page)
-    ]
-    problems += [problem for page in pages.values() for problem in _links(page, pages)]
-    problems += _common_scripts(list(pages.values()))
+    with ProcessPoolExecutor() as pool:
+        pages = dict(zip(paths, pool.map(partial(read_page, site), paths), strict=True))
+    problems = [problem for facts in pages.values() for problem in facts.problems]
+    problems += [problem for facts in pages.values() for problem in _links(facts, pages)]
+    problems += _common_scripts(site, [facts.scripts for facts in pages.values() if facts.scripts is not None])
     problems += _asset_requests(site)
     problems += _places(site, site.rglob("*"))
     return problems
 
 
 def _requests(page: Page) -> Iterator[Problem]:
-    for tag, address in page.loaded():
+    for tag, address in page.loaded:
         if ELSEWHERE.match(address):
             yield Problem(page.name, f"<{tag.name}> loads {address} from another host; serve it from the book")
-    for tag in page.soup.find_all("script", src=False):
+    for tag in page.named("script"):
+        if tag.has_attr("src"):
+            continue
         for address in ADDRESS.findall(tag.string or ""):
             yield Problem(page.name, f"a script names {address}; remove what would load it")
-    styles = [tag.string or "" for tag in page.soup.find_all("style")]
-    styles += [tag["style"] for tag in page.soup.find_all(style=True)]
+    styles = [tag.string or "" for tag in page.named("style")]
+    styles += [tag["style"] for tag in page.tags if tag.get("style")]
     for address in CSS_LOAD.findall("\n".join(styles)):
         yield Problem(page.name, f"a style loads {address} from another host; serve it from the book")
 
@@ -174,18 +224,20 @@ def _asset_requests(site: Path) -> Iterator[Problem]:
 
 
 def _alternatives(page: Page) -> Iterator[Problem]:
-    for image in page.soup.find_all("img"):
+    for image in page.named("img"):
         alt = image.get("alt", "").strip()
         in_text = image.find_parent("article") is not None
         if not alt or re.fullmatch(r"\S+\.\w{3,4}", alt) or (in_text and len(alt) < ALT_AT_LEAST):
             yield Problem(page.name, f"image {image.get('src')} has no real alternative text, only {alt!r}")
-    for drawing in page.soup.select("article svg"):
-        if not (drawing.get("aria-label") or drawing.find("title") or drawing.get("aria-hidden") == "true"):
+    for drawing in page.named("svg"):
+        if drawing.find_parent("article") and not (
+            drawing.get("aria-label") or drawing.find("title") or drawing.get("aria-hidden") == "true"
+        ):
             yield Problem(page.name, "a drawing (<svg>) has neither aria-label nor title")
 
 
 def _errors(page: Page) -> Iterator[Problem]:
-    for output in page.soup.select(".output.traceback"):
+    for output in page.of_class("output", "traceback"):
         yield Problem(
             page.name, f"shows the traceback of a failed cell: {output.get_text().strip().splitlines()[-1]}"
         )
@@ -206,7 +258,7 @@ def _glued(page: Page) -> Iterator[Problem]:
         for cell in cells
     ]
     names = GLUED.findall("\n".join(prose))
-    shown = [span.get_text() for span in page.soup.select("span.pasted-text")]
+    shown = [span.get_text() for span in page.of_class("pasted-text")]
     if len(names) != len(shown):
         yield Problem(page.name, f"shows {len(shown)} glued texts where the notebook has {len(names)}")
     for name, text in zip(names, shown, strict=False):
@@ -223,32 +275,26 @@ def _glued_texts(cell: dict) -> Iterator[tuple[str, str]]:
 
 
 def _weight(page: Page) -> Iterator[Problem]:
-    files = {page.path} | {page.local(address) for _, address in page.loaded() if not ELSEWHERE.match(address)}
+    files = {page.path} | {page.local(address) for _, address in page.loaded if not ELSEWHERE.match(address)}
     size = sum(path.stat().st_size for path in files if path.is_file())
     if size > PAGE_BYTES:
         yield Problem(page.name, f"weighs {size / 1e6:.1f} MB with all it loads; at most {PAGE_BYTES / 1e6:.0f} MB")
 
 
-def _links(page: Page, pages: dict[Path, Page]) -> Iterator[Problem]:
-    addresses = [tag["href"] for tag in page.soup.find_all("a", href=True)]
-    addresses += [address for _, address in page.loaded()]
-    for address in dict.fromkeys(addresses):
-        parts = urlsplit(address)
-        if parts.scheme or parts.netloc:
-            continue
-        target = page.local(address)
-        if not target.is_file():
-            yield Problem(page.name, f"links to {address}, which is not there")
-        elif parts.fragment and target in pages and unquote(parts.fragment) not in pages[target].anchors:
-            yield Problem(page.name, f"links to {address}, where there is no such anchor")
+def _links(facts: Facts, pages: dict[Path, Facts]) -> Iterator[Problem]:
+    for address, target in facts.links:
+        anchor = unquote(urlsplit(address).fragment)
+        # A page is there, for it was read; asking the disk for the target of every link takes seconds.
+        if target not in pages and not target.is_file():
+            yield Problem(facts.page, f"links to {address}, which is not there")
+        elif anchor and target in pages and anchor not in pages[target].anchors:
+            yield Problem(facts.page, f"links to {address}, where there is no such anchor")
 
 
-def _common_scripts(pages: list[Page]) -> Iterator[Problem]:
+def _common_scripts(site: Path, scripts: list[set[Path]]) -> Iterator[Problem]:
     """Jupyter Book puts every script it finds under _static on every page; it belongs on the pages that use it."""
-    full = [page for page in pages if page.soup.body]  # a redirect has none
-    scripts = [{page.local(a) for tag, a in page.loaded() if tag.name == "script"} for page in full]
     for path in sorted(set.intersection(*scripts)) if scripts else ():
-        name = path.relative_to(pages[0].site).as_posix() if pages[0].site in path.parents else str(path)
+        name = path.relative_to(site).as_posix() if site in path.parents else str(path)
         if name not in EVERY_PAGE:
             yield Problem(name, "this script loads on every page; load it where it is used")
 

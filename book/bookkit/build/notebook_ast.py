@@ -29,8 +29,12 @@ def code_of(cell: NotebookNode) -> list[ast.stmt]:
 
 
 def statements(source: str) -> list[ast.stmt]:
+    try:
+        tree = ast.parse(source)
+    except SyntaxError:  # IPython's own syntax, then, which is slow to translate
+        tree = ast.parse(TransformerManager().transform_cell(source))
     found = []
-    for statement in ast.parse(TransformerManager().transform_cell(source)).body:
+    for statement in tree.body:
         found.append(statement)
         for node in ast.walk(statement):
             # IPython turns `%time f(x)` into run_line_magic("time", "f(x)"), and `%%time` likewise with the cell.

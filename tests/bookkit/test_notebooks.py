@@ -154,6 +154,6 @@ def test_a_notebook_ran_to_its_end(name):
 @pytest.mark.built
 @pytest.mark.parametrize("name", NOTEBOOKS)
 def test_what_ran_is_what_is_committed(name):
-    ran = nbformat.read(PROJECT.executed(name), as_version=4).cells
-    ran = [cell for cell in ran if "injected-parameters" not in cell.metadata.get("tags", [])]
-    assert [cell.source for cell in ran] == [cell.source for cell in source(name).cells]
+    ran = [cell for _, cell in code_cells(nbformat.read(PROJECT.executed(name), as_version=4))]
+    ran = [cell.source for cell in ran if "injected-parameters" not in tags(cell)]
+    assert ran == [cell.source for _, cell in code_cells(source(name))]

@@ -1,7 +1,13 @@
-"""A tiny book goes through Jupyter Book without a warning, and the site that comes out passes every check."""
+"""A tiny book goes through Jupyter Book without a warning, and the site that comes out passes every check.
 
+A book that changed is built like a new one: no page is stale, and no warning is lost.
+"""
+
+import re
+import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,20 +18,123 @@ from tiny_book import ALT, KEY, REPOSITORY, make_tiny_book
 from bookkit.build import staging
 from bookkit.build.checks import check_site
 from bookkit.build.layers import ROOMS, files
+from bookkit.build.project import Project
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory):
+def built(tmp_path_factory) -> Path:
+    """The tiny book in a folder of its own, staged and built."""
     root = tmp_path_factory.mktemp("book")
-    build = make_tiny_book(root)
+    make_tiny_book(root)
+    assert build(root) == ""
+    return root
+
+
+@pytest.fixture
+def site(built) -> Path:
+    return Project(built).site
+
+
+@pytest.fixture(scope="module")
+def workshop(tmp_path_factory) -> Path:
+    """The same book once more, for changes: Sphinx forgets what it knows of one that was copied or moved."""
+    root = tmp_path_factory.mktemp("workshop")
+    make_tiny_book(root)
+    return root
+
+
+@pytest.fixture
+def book(workshop) -> Iterator[Path]:
+    """The book as it was built, to change; afterwards it is as it was."""
+    assert build(workshop) == ""
+    rooms = ("notebooks", "book", "book/_build/executed")
+    kept = {path: path.read_bytes() for room in rooms for path in (workshop / room).glob("*.*") if path.is_file()}
+    yield workshop
+    for path, content in kept.items():
+        path.write_bytes(content)
+
+
+def build(root: Path) -> str:
+    """Stage the book and build its site; returns what Sphinx complains of, or nothing where all went well."""
+    project = Project(root)
     with pytest.MonkeyPatch.context() as patch:
         for name in ("scoreboard", "environment"):
             patch.setattr(staging.pages, f"{name}_markdown", lambda *_, name=name: f"# {name}\n")
-        stage = staging.stage(root, build)
-    command = [Path(sys.executable).with_name("jupyter-book"), "build", stage, "--path-output", root / "book"]
-    result = subprocess.run([*command, "-n", "-W", "--keep-going"], capture_output=True, text=True)
-    assert result.returncode == 0, result.stdout + result.stderr
-    return build / "html"
+        staging.stage(root, project.build)
+    # In a process of its own: Sphinx keeps much between two builds.
+    program = "import sys\nfrom pathlib import Path\nfrom bookkit.build import project, site\n"
+    program += "sys.exit(site.build_site(project.Project(Path(sys.argv[1]))))"
+    answer = subprocess.run([sys.executable, "-c", program, root], capture_output=True, text=True)
+    assert (answer.returncode == 0) == ("WARNING" not in answer.stderr), answer.stderr
+    return "" if answer.returncode == 0 else answer.stderr
+
+
+def edit(root: Path, name: str, old: str, new: str) -> None:
+    path = root / name
+    text = path.read_text()
+    assert text.count(old) == 1
+    path.write_text(text.replace(old, new))
+
+
+def pages(site: Path) -> dict[str, str]:
+    """Every page, without the checksums that Sphinx adds to style sheets which are there before the page."""
+    read = {path.relative_to(site).as_posix(): path.read_text("utf8") for path in site.rglob("*.html")}
+    return {name: re.sub(r"\?v=\w+", "", text) for name, text in read.items()}
+
+
+def read_again(root: Path) -> set[str]:
+    """Pages that Sphinx read in the last build: those that it has written down anew."""
+    doctrees = root / "book" / "_build" / ".doctrees"
+    first = (root / "before").stat().st_mtime_ns
+    found = {path for path in doctrees.rglob("*.doctree") if path.stat().st_mtime_ns > first}
+    return {path.relative_to(doctrees).with_suffix("").as_posix() for path in found}
+
+
+def test_a_changed_word_is_read_on_its_page_alone_and_the_site_is_what_a_first_build_makes(book):
+    (book / "before").touch()
+    edit(book, "notebooks/10_waves.ipynb", "# Waves", "# Waves and tides")
+    edit(book, "notebooks/10_waves.ipynb", "A wave ", "One wave ")
+    assert build(book) == ""
+    assert read_again(book) == {"notebooks/10_waves"}
+    after = pages(Project(book).site)
+    assert "One wave " in after["notebooks/10_waves.html"]
+    shutil.rmtree(book / "book" / "_build" / ".doctrees")
+    assert build(book) == ""
+    assert pages(Project(book).site) == after
+
+
+def test_a_reference_that_another_page_broke_is_noticed_though_its_own_page_is_as_it_was(book):
+    edit(
+        book,
+        "notebooks/00_opening.ipynb",
+        "Before {doc}`/notebooks/10_waves`.",
+        "Before [it](#the-end).\\n\\nSee {numref}`tiny-wave`.",
+    )
+    edit(book, "book/index.md", "# A tiny book", "(the-end)=\n# A tiny book")
+    assert build(book) == ""
+    edit(book, "book/index.md", "(the-end)=\n", "")
+    assert "the-end" in build(book)
+
+
+def test_a_warning_is_repeated_until_its_page_is_mended(book):
+    edit(book, "book/index.md", "```{bibliography}\n```", "```{nothing}\n```")
+    assert "nothing" in build(book)
+    assert "nothing" in build(book), "the second build reads no page that changed"
+
+
+def test_what_pages_do_not_say_that_they_depend_on_lets_all_be_read_again(book):
+    (book / "before").touch()
+    edit(book, "book/references.bib", "Joseph", "Jean")
+    build(book)
+    assert "notebooks/00_opening" in read_again(book)
+
+
+def test_the_chapters_that_use_a_part_of_the_library_are_named_anew_when_they_are_others(book):
+    entry = "arithlib.tasks.modular.ModularAddition"
+    for folder in ("notebooks", "book/_build/executed"):
+        edit(book, f"{folder}/10_waves.ipynb", "task = ModularAddition()", "task = None")
+    assert build(book) == ""
+    assert "10_waves.html" not in str(soup(Project(book).site, "book/api.html").find(id=entry).find_parent("dl"))
 
 
 def soup(site, name):

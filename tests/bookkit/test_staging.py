@@ -1,6 +1,7 @@
 """What staging publishes, and what it refuses."""
 
 import json
+import os
 
 import nbformat
 import numpy as np
@@ -114,6 +115,35 @@ def test_a_notebook_executed_from_another_source_is_refused(book):
     change(book[1], "00_opening.ipynb", source="1 + 2")
     with pytest.raises(StagingError, match="another source"):
         stage(*book)
+
+
+def test_text_is_taken_from_the_present_notebook_around_what_ran(book):
+    root, build = book
+    path = root / "notebooks" / "10_waves.ipynb"
+    source = nbformat.read(path, as_version=4)
+    source.cells[0].source = "# Tides"
+    del source.cells[-1]
+    source.cells.insert(3, nbformat.v4.new_markdown_cell("A word between."))
+    nbformat.write(source, path)
+    staged = nbformat.read(stage(root, build) / "notebooks" / "10_waves.ipynb", as_version=4)
+    shown = [cell.source for cell in staged.cells]
+    assert shown[:3] == ["# Tides", "retrain = False", "retrain = True"], (
+        "what papermill put there stays in its place"
+    )
+    assert shown.index("A word between.") == 4 and shown[-1] == "glue(...)"
+    assert any(cell.get("outputs") for cell in staged.cells)
+
+
+def test_what_stays_the_same_keeps_its_time_stamp_in_the_staged_folder(book):
+    root, build = book
+    folder = stage(root, build)
+    for path in folder.rglob("*.*"):
+        os.utime(path, (1, 1))
+    with (root / "book" / "index.md").open("a") as file:
+        file.write("More.")
+    stage(root, build)
+    new = {path.name for path in folder.rglob("*.*") if path.is_file() and path.stat().st_mtime > 1}
+    assert new == {"index.md", "_toc.yml"}, "the second tells the workflow that the folder is up to date"
 
 
 def test_a_figure_without_recorded_data_is_refused(book):

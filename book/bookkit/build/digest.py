@@ -1,8 +1,8 @@
 """When must a notebook run again? When something it was made from has other content, and not otherwise.
 
-The digest covers the notebook's cells, the definitions that they reach, its checkpoints and experiments, its
-parameters, the claims it tests and the pinned packages. Time stamps, stored outputs, comments, docstrings and
-formatting do not count: none of them changes what is computed.
+The digest covers the notebook's code cells, the definitions that they reach, its checkpoints and experiments, its
+parameters, the claims it tests and the pinned packages. Time stamps, stored outputs, text between the cells,
+comments, docstrings and formatting do not count: none of them changes what is computed.
 
 A *definition* is a function, class or assignment at the top of a module. It is reached when reached code names it,
 through whatever imports, whether or not that line will run; a module that is passed around as a value reaches all of
@@ -55,7 +55,7 @@ def notebook_digest(root: Path, name: str, settings: dict, experiments: Mapping[
     checkpoints = checkpoint_files(root, settings.get("checkpoints", []))
     reached = Reach(root, notebook, checkpoints, experiments)
     parts = [
-        [[cell.cell_type, cell.source, sorted(cell.metadata.get("tags", []))] for cell in notebook.cells],
+        [[cell.source, sorted(cell.metadata.get("tags", []))] for cell in notebook.cells if cell.cell_type == "code"],
         {place: [unit.digest for unit in units] for place, units in reached.found.items()},
         {name: experiments[name] for name in reached.loaded | reached.trained},
         data_files(root),

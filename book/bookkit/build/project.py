@@ -20,13 +20,13 @@ class BadSettings(ValueError):
     """A notebook whose metadata says something that nobody reads."""
 
 
-def _files(entry) -> list[str]:
+def files_in(entry) -> list[str]:
     """Every `file` in a table of contents, in reading order."""
     if isinstance(entry, list):
-        return [name for item in entry for name in _files(item)]
+        return [name for item in entry for name in files_in(item)]
     if isinstance(entry, dict):
         own = [entry["file"]] if "file" in entry else []
-        return own + [name for value in entry.values() for name in _files(value)]
+        return own + [name for value in entry.values() for name in files_in(value)]
     return []
 
 
@@ -42,6 +42,11 @@ class Project:
         return cls(repo_root())
 
     @cached_property
+    def contents(self) -> dict:
+        """The table of contents, as _toc.yml has it."""
+        return yaml.safe_load((self.root / "_toc.yml").read_text(encoding="utf-8"))
+
+    @cached_property
     def notebooks(self) -> dict[str, dict]:
         """Chapters in reading order, as _toc.yml lists them: notebook name -> what its metadata says under `bookkit`.
 
@@ -50,8 +55,7 @@ class Project:
         threads: cores it computes with. parameters: values for its parameters cell, where they differ from its own.
         Raises BadSettings for any other key.
         """
-        with (self.root / "_toc.yml").open(encoding="utf-8") as file:
-            chapters = [Path(name) for name in _files(yaml.safe_load(file)) if name.startswith("notebooks/")]
+        chapters = [Path(name) for name in files_in(self.contents) if name.startswith("notebooks/")]
         return {path.name: self._settings(path) for path in chapters}
 
     def _settings(self, path: Path) -> dict:
@@ -72,11 +76,22 @@ class Project:
     def site(self) -> Path:
         return self.build / "html"
 
+    def chapter(self, given: str) -> str:
+        """The notebook that a reader means by its name or its number, such as 10."""
+        found = [name for name in self.notebooks if given in (name, name.partition("_")[0])]
+        if len(found) != 1:
+            raise UnknownNotebook(f"_toc.yml lists no chapter {given!r}, only {', '.join(self.notebooks)}")
+        return found[0]
+
     def notebook(self, name: str) -> Path:
         """The committed notebook, without outputs."""
         if name not in self.notebooks:
             raise UnknownNotebook(f"_toc.yml lists no notebook {name!r}, only {', '.join(self.notebooks)}")
         return self.root / "notebooks" / f"{name}.ipynb"
+
+    def page(self, name: str) -> Path:
+        """The folder of a chapter's page alone: its own stage and site."""
+        return self.build / "page" / name
 
     def executed(self, name: str) -> Path:
         """The notebook as it ran."""

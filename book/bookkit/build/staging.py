@@ -1,25 +1,27 @@
 """From executed notebooks to what Jupyter Book reads: one folder, laid out like the repository.
 
 `stage` is the gate in front of the book. Jupyter Book shows whatever a notebook holds, tracebacks and stale outputs
-included, and says nothing; so an executed notebook is refused here unless it ran to its end from its present source.
+included, and says nothing; so an executed notebook is refused here unless it ran to its end from its present code.
 What passes is cleaned (progress bars, widget state, papermill's notes, absolute paths) and each figure gets the
 caption, label and alternative text that its `figure(...)` call recorded.
 """
 
 import json
 import re
-import shutil
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import nbformat
 import numpy as np
+import yaml
 from nbformat import NotebookNode
 
 from bookkit.build import pages
-from bookkit.build.project import Project
+from bookkit.build.project import Project, files_in
 
 NO_PAGES = {"bookkit", "claims", "workflow"}  # folders of book/ that hold none
+BESIDE = {"book/glossary", "book/references"}  # pages that every chapter leans on
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 # On a phone of 360 pixels: the width of a drawing inside its card, and the smallest text that is read with ease.
 PHONE_PIXELS, TEXT_PIXELS = 315, 8.5
@@ -33,15 +35,11 @@ class StagingError(RuntimeError):
 def stage(root: Path, build: Path) -> Path:
     """Assemble `build`/stage from the pages under `root` and the executed notebooks and records under `build`.
 
-    Returns the staging folder, made anew. Raises StagingError, with every reason at once, when a notebook has not
-    been executed, failed, or was executed from another source than the present one; the folder then stays as it was.
+    Returns the staging folder. Raises StagingError, with every reason at once, when a notebook has not been executed,
+    failed, or was executed from other code than the present one; the folder then stays as it was.
     """
     root, build = root.resolve(), build.resolve()
-    files = {name: (root / name).read_bytes() for name in ("_config.yml", "_toc.yml")}
-    for path in sorted((root / "book").rglob("*")):
-        code = path.relative_to(root / "book").parts[0] in NO_PAGES
-        if path.is_file() and build not in path.parents and not path.name.startswith(".") and not code:
-            files[path.relative_to(root).as_posix()] = path.read_bytes()
+    files = _prose(root, build)
     problems = []
     for source in sorted((root / "notebooks").glob("*.ipynb")):
         try:
@@ -56,11 +54,44 @@ def stage(root: Path, build: Path) -> Path:
         if (root / place).is_dir():  # a book without a library has no pages about one
             files[f"{place}/{drawing}.svg"] = (build / f"{drawing}.svg").read_bytes()
     folder = build / "stage"
-    shutil.rmtree(folder, ignore_errors=True)
-    for name, content in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(content)
+    make_folder(folder, files)
+    (folder / "_toc.yml").touch()  # which tells the workflow that the rest is as new
     return folder
+
+
+def stage_page(project: Project, name: str) -> Path:
+    """The staging folder of one executed chapter, with the book's first page and those that explain and cite."""
+    root, build = project.root.resolve(), project.build.resolve()
+    contents = project.contents
+    chapters = [f"notebooks/{name}", *(page for page in files_in(contents) if page in BESIDE)]
+    toc = {"format": contents["format"], "root": contents["root"], "chapters": [{"file": page} for page in chapters]}
+    files = _prose(root, build) | _staged_notebook(project.notebook(name).resolve(), build, root)
+    files["_toc.yml"] = yaml.safe_dump(toc).encode()
+    folder = project.page(name) / "stage"
+    make_folder(folder, files)
+    return folder
+
+
+def make_folder(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Make `folder` hold these files and no others. What is the same keeps its time stamp, by which Sphinx goes."""
+    for path in [path for path in folder.rglob("*") if path.is_file()]:
+        if path.relative_to(folder).as_posix() not in files:
+            path.unlink()
+    for name, content in files.items():
+        path = folder / name
+        if not path.is_file() or path.read_bytes() != content:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+
+
+def _prose(root: Path, build: Path) -> dict[str, bytes]:
+    """Settings, table of contents and the pages under book/, by path below the staging folder."""
+    files = {name: (root / name).read_bytes() for name in ("_config.yml", "_toc.yml")}
+    for path in sorted((root / "book").rglob("*")):
+        code = path.relative_to(root / "book").parts[0] in NO_PAGES
+        if path.is_file() and build not in path.parents and not path.name.startswith(".") and not code:
+            files[path.relative_to(root).as_posix()] = path.read_bytes()
+    return files
 
 
 def _staged_notebook(source: Path, build: Path, root: Path) -> dict[str, bytes]:
@@ -68,10 +99,11 @@ def _staged_notebook(source: Path, build: Path, root: Path) -> dict[str, bytes]:
     executed = build / "executed" / source.name
     if not executed.exists():
         raise StagingError(f"{source.name} has not been executed: expected {executed}; run `make book`")
-    notebook = nbformat.read(executed, as_version=4)
-    problems = refusals(notebook, nbformat.read(source, as_version=4))
+    notebook, present = nbformat.read(executed, as_version=4), nbformat.read(source, as_version=4)
+    problems = refusals(notebook, present)
     if problems:
         raise StagingError("\n".join(f"{source.name}, {problem}" for problem in problems))
+    renew_prose(notebook, present)
     clean(notebook, root)
     try:
         keys = add_figure_metadata(notebook)
@@ -95,8 +127,8 @@ def _staged_notebook(source: Path, build: Path, root: Path) -> dict[str, bytes]:
 
 def refusals(executed: NotebookNode, source: NotebookNode) -> list[str]:
     """Why this executed notebook must not be published; empty when nothing is wrong."""
-    ran = [c for c in executed.cells if "injected-parameters" not in c.metadata.get("tags", [])]
-    if [(c.cell_type, c.source) for c in ran] != [(c.cell_type, c.source) for c in source.cells]:
+    ran = [cell.source for cell in _code(executed) if not _is_injected(cell)]
+    if ran != [cell.source for cell in _code(source)]:
         return ["it was executed from another source than the present one; execute it again"]
     problems = []
     for number, cell in enumerate(executed.cells):
@@ -108,6 +140,27 @@ def refusals(executed: NotebookNode, source: NotebookNode) -> list[str]:
         if cell.source.strip() and cell.execution_count is None:
             problems.append(f"cell {number} was not executed: {cell.source.strip().splitlines()[0]!r}")
     return problems
+
+
+def renew_prose(executed: NotebookNode, source: NotebookNode) -> None:
+    """Put the present text, in place, between the code that was executed: no edit of it changes what was computed."""
+    ran = _code(executed)
+    executed.cells = []
+    for cell in source.cells:
+        if cell.cell_type == "code":
+            cell = ran.pop(0)
+        executed.cells.append(cell)
+        if ran and _is_injected(ran[0]):
+            executed.cells.append(ran.pop(0))
+
+
+def _code(notebook: NotebookNode) -> list[NotebookNode]:
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def _is_injected(cell: NotebookNode) -> bool:
+    """Whether papermill put the cell there, right behind the one tagged `parameters`."""
+    return "injected-parameters" in cell.metadata.get("tags", [])
 
 
 def clean(notebook: NotebookNode, root: Path) -> None:

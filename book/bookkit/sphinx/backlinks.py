@@ -67,20 +67,25 @@ def _code_cells(notebook: dict) -> list[str]:
 
 
 def find_users(app) -> None:
-    """Before anything is read: which chapters use which part of the library."""
-    app.bookkit_users = {}
-    for path in sorted(Path(app.srcdir, FOLDER).glob("*.ipynb")):
-        for name in library_names(_code_cells(json.loads(path.read_text("utf8")))):
-            app.bookkit_users.setdefault(name, []).append(path.stem)
+    """Before anything is read: which chapter uses which parts of the library."""
+    paths = sorted(Path(app.srcdir, FOLDER).glob("*.ipynb"))
+    app.bookkit_uses = {path.stem: library_names(_code_cells(json.loads(path.read_text("utf8")))) for path in paths}
+
+
+def uses_changed(app, env, added: set[str], changed: set[str], removed: set[str]) -> set[str]:
+    """Every page, if what is remembered of them was read when chapters used other parts of the library."""
+    before = getattr(env, "bookkit_uses", app.bookkit_uses)
+    env.bookkit_uses = app.bookkit_uses
+    return set() if before == app.bookkit_uses else env.found_docs
 
 
 def name_library(app, docname: str, source: list[str]) -> None:
     """End a chapter with links to the parts of the library it uses."""
     if not docname.startswith(f"{FOLDER}/"):
         return
-    notebook = json.loads(source[0])
-    names = library_names(_code_cells(notebook))
+    names = app.bookkit_uses[docname.removeprefix(f"{FOLDER}/")]
     if names:
+        notebook = json.loads(source[0])
         links = " · ".join(f"{{py:obj}}`~{name}`" for name in names)
         text = f":::{{admonition}} The library behind this page\n:class: library\n{links}\n:::"
         cell = {"cell_type": "markdown", "id": "library", "metadata": {}, "source": text}
@@ -90,11 +95,9 @@ def name_library(app, docname: str, source: list[str]) -> None:
 
 def name_chapters(app, what: str, name: str, obj, options, lines: list[str]) -> None:
     """End the docstring of a function or class with links to the chapters that use it."""
-    chapters = app.bookkit_users.get(name, [])
+    chapters = [chapter for chapter, names in app.bookkit_uses.items() if name in names]
     if chapters:
         lines += ["", ":Used in: " + " · ".join(f":doc:`/{FOLDER}/{chapter}`" for chapter in chapters), ""]
-        for chapter in chapters:
-            app.env.note_dependency(str(Path(app.srcdir, FOLDER, f"{chapter}.ipynb")))
 
 
 def plain_text(app, what: str, name: str, obj, options, lines: list[str]) -> None:
@@ -125,6 +128,7 @@ def plain_text(app, what: str, name: str, obj, options, lines: list[str]) -> Non
 
 def setup(app) -> dict:
     app.connect("builder-inited", find_users)
+    app.connect("env-get-outdated", uses_changed)
     app.connect("source-read", name_library)
     app.connect("autodoc-process-docstring", plain_text, priority=400)  # before napoleon writes markup
     app.connect("autodoc-process-docstring", name_chapters)

@@ -1,0 +1,89 @@
+"""From staged pages to the site: Sphinx, on all cores, reads what changed and writes everything.
+
+    python -m bookkit.build.site            the site of the book; any warning fails
+    python -m bookkit.build.site CHAPTER    the page of one executed chapter, for itself
+
+Sphinx repeats no warning of a page that it need not read again. So what it remembers of the pages is kept only after
+a build without any warning, and only as long as nothing changes beside the pages themselves. All pages are written in
+every build, for there their references are resolved: one that another page broke, or whose number another page moved,
+is noticed wherever it stands.
+"""
+
+import argparse
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from jupyter_book.sphinx import build_sphinx
+
+from bookkit.build.digest import tree_digest
+from bookkit.build.project import Project
+from bookkit.build.staging import StagingError, stage_page
+
+# What a page may depend on without saying so: settings, contents, versions, works cited, the code that is described.
+GROUND = ["_config.yml", "_toc.yml", "requirements.txt", "book/*.bib", "book/api/*"]
+GROUND += ["arithlib/**/*.py", "book/bookkit/**/*.py", "notebooks/**/*.py"]
+
+
+def build_site(project: Project) -> int:
+    """Make the site from the staged pages; 0 if there was no warning."""
+    doctrees = project.build / ".doctrees"
+    clean = doctrees / "clean"  # there after a build without a warning; says on which ground
+    ground = tree_digest(project.root, GROUND)
+    if not clean.is_file() or clean.read_text() != ground:
+        shutil.rmtree(doctrees, ignore_errors=True)
+        shutil.rmtree(project.site, ignore_errors=True)
+    clean.unlink(missing_ok=True)
+    status = sphinx(project.build / "stage", project.site, doctrees, strict=True, nitpicky=True)
+    if status == 0:
+        clean.write_text(ground)
+    return status
+
+
+def build_page(project: Project, name: str) -> int:
+    """Make a site of one executed chapter, in which references to other chapters are plain text."""
+    folder = project.page(name)
+    pages, site, doctrees = stage_page(project, name), folder / "html", folder / ".doctrees"
+    for made in (site, doctrees):
+        shutil.rmtree(made, ignore_errors=True)
+    return sphinx(pages, site, doctrees, strict=False, suppress_warnings=["ref", "myst.xref_missing"])
+
+
+def sphinx(pages: Path, site: Path, doctrees: Path, strict: bool, **settings) -> int:
+    """Make `site` from the folder `pages`; 0 if all went well, which takes no warning where it is strict.
+
+    doctrees: what Sphinx remembers of the pages. settings: of Sphinx, besides those of _config.yml.
+    """
+    for copied in ("_downloads", "_images"):  # every page brings its own again; those of earlier drawings would stay
+        shutil.rmtree(site / copied, ignore_errors=True)
+    answer = build_sphinx(
+        pages,
+        site,
+        noconfig=True,
+        path_config=pages / "_config.yml",
+        confoverrides={"external_toc_path": str(pages / "_toc.yml"), "latex_individualpages": False, **settings},
+        doctreedir=doctrees,
+        force_all=True,
+        quiet=True,
+        warningiserror=strict,
+        keep_going=True,
+        jobs=os.cpu_count(),
+    )
+    return answer if isinstance(answer, int) else 2  # an exception, which is on the screen already
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m bookkit.build.site", description=__doc__.split("\n")[0])
+    parser.add_argument("chapter", nargs="?", help="build the page of this chapter alone")
+    chapter = parser.parse_args(arguments).chapter
+    project = Project.find()
+    try:
+        return build_page(project, chapter) if chapter else build_site(project)
+    except StagingError as error:
+        print(error, file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -2,13 +2,17 @@
 # Without make: book/workflow/setup.sh once (on Windows the three lines in README.md), then `python -m bookkit book`.
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: book test serve reproduce baselines clean help setup
+.PHONY: book page test serve reproduce baselines clean help setup
 ARGS ?=
 
 book test serve reproduce baselines: setup
 	@.venv/bin/python -m bookkit $@ $(ARGS)
 
+page: setup
+	@.venv/bin/python -m bookkit page $(CHAPTER) $(ARGS)
+
 book:       ## run the notebooks that changed, build the site into book/_build/html, check it
+page:       ## run one chapter and show it by itself, minutes after cloning (CHAPTER=11)
 test:       ## build the book, then run every test against it (ARGS="-k fourier" chooses tests)
 serve:      ## show the built book in a browser (ARGS=--no-browser only prints its address)
 reproduce:  ## retrain everything this machine can, then build the book from that: hours without a GPU

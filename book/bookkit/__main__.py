@@ -1,10 +1,18 @@
-"""`python -m bookkit`: book · test · serve · reproduce · baselines · score. `make` calls the same commands."""
+"""`python -m bookkit`: book · page · test · serve · reproduce · baselines · score. `make` calls the same commands."""
 
 import sys
 
 from bookkit.build import commands
 
-COMMANDS = (commands.book, commands.test, commands.serve, commands.reproduce, commands.baselines, commands.score)
+COMMANDS = (
+    commands.book,
+    commands.page,
+    commands.test,
+    commands.serve,
+    commands.reproduce,
+    commands.baselines,
+    commands.score,
+)
 
 
 def main(arguments: list[str]) -> int:

@@ -108,6 +108,28 @@ def test_the_site_is_served_to_this_machine_only_and_at_another_port_if_one_is_t
         second.shutdown()
 
 
+@pytest.fixture
+def chapters(project):
+    (project.root / "_toc.yml").write_text("chapters:\n- file: notebooks/10_waves\n- file: notebooks/11_sums\n")
+
+
+@pytest.mark.parametrize("chapter", ["11", "11_sums"])
+def test_page_makes_that_page_alone_and_shows_it(project, chapters, ran, monkeypatch, chapter):
+    shown = []
+    monkeypatch.setattr(commands, "show", lambda site, place, options: shown.append((site, place)) or 0)
+    assert commands.page([chapter]) == 0
+    assert "book/_build/page/11_sums/html/notebooks/11_sums.html" in ran[0]
+    assert shown == [(project.build / "page" / "11_sums" / "html", "notebooks/11_sums.html")]
+    ran.status = [1]
+    assert commands.page([chapter]) == 1
+    assert len(shown) == 1, "a chapter that failed is not shown"
+
+
+def test_page_of_a_chapter_that_is_not_there_names_those_that_are(project, chapters, ran, capsys):
+    assert commands.page(["1"]) == 2
+    assert ran == [] and "10_waves, 11_sums" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("arguments, opened", [([], 1), (["--no-browser"], 0)])
 def test_serve_opens_a_browser_unless_told_not_to(project, monkeypatch, capsys, arguments, opened):
     (project.site / "index.html").write_text("<h1>Circles</h1>")

@@ -14,7 +14,7 @@ from tiny_book import REPOSITORY
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory) -> Path:
-    """The book, with this repository's looks and workflow, after `python -m bookkit book`."""
+    """The book, with this repository's looks and workflow, after `page 10` and `book` of `python -m bookkit`."""
     root = shutil.copytree(Path(__file__).with_name("needle_book"), tmp_path_factory.mktemp("a") / "needle")
     shutil.copytree(REPOSITORY / "book" / "_static", root / "book" / "_static")
     for name in ("_config.yml", "book/workflow/Snakefile"):
@@ -25,9 +25,18 @@ def built(tmp_path_factory) -> Path:
         program = f"import pathlib\npathlib.Path({str(trace)!r}).touch()\nraise ImportError('there is no {name}')\n"
         (shadows / f"{name}.py").write_text(program)
     found = os.pathsep.join(map(str, (shadows, REPOSITORY / "book")))
-    command = [sys.executable, "-m", "bookkit", "book"]
-    answer = subprocess.run(command, cwd=root, env=os.environ | {"PYTHONPATH": found}, capture_output=True, text=True)
-    assert answer.returncode == 0, answer.stdout + answer.stderr
+    alone = (
+        "from bookkit.build import commands\ncommands.show = lambda *_: 0\nraise SystemExit(commands.page(['10']))"
+    )
+    for command in (["-c", alone], ["-m", "bookkit", "book"]):
+        answer = subprocess.run(
+            [sys.executable, *command],
+            cwd=root,
+            env=os.environ | {"PYTHONPATH": found},
+            capture_output=True,
+            text=True,
+        )
+        assert answer.returncode == 0, answer.stdout + answer.stderr
     assert not trace.exists(), f"something imported arithlib, chapters or presets\n{answer.stderr}"
     return root
 
@@ -53,3 +62,13 @@ def test_its_chapter_shows_figure_number_and_verdict(built):
 
 def test_its_scoreboard_leads_to_the_chapter(built):
     assert page(built, "book/scoreboard.html").find("a", href="../notebooks/10_needle.html#claim-b-01")
+
+
+def test_its_chapter_was_built_for_itself_and_ran_once(built):
+    build = built / "book" / "_build"
+    alone = build / "page" / "10_needle" / "html"
+    assert not (alone / "book" / "scoreboard.html").exists()
+    chapter = BeautifulSoup((alone / "notebooks" / "10_needle.html").read_text("utf8"), "html.parser")
+    assert chapter.find("figure", id="needle-share") and "reproduced" in chapter.find(id="claim-b-01").get_text()
+    made = (alone / "notebooks" / "10_needle.html").stat().st_mtime
+    assert (build / "executed" / "10_needle.ipynb").stat().st_mtime < made < (build / "checked").stat().st_mtime

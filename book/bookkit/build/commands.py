@@ -1,4 +1,4 @@
-"""The commands that make and show the book: `python -m bookkit` with book, test, serve, reproduce, baselines, score.
+"""The commands that make and show the book: `python -m bookkit` with book, page, test, serve, reproduce, ...
 
 `make` calls the same ones. Each takes its arguments and returns an exit status.
 """
@@ -17,7 +17,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from bookkit import claims
-from bookkit.build.project import Project
+from bookkit.build.project import Project, UnknownNotebook
 
 COVER = "11_fourier_circles/figures/embedding-circles.svg"  # the figure on the README's front
 
@@ -40,26 +40,30 @@ def test(args: list[str]) -> int:
     return run_workflow(project, "book", []) or run([*pytest, *args], project.root)
 
 
+def page(args: list[str]) -> int:
+    """Run one chapter, if it needs that, and show its page alone: `page 10` or `page 10_grokking`."""
+    parser = show_options("page", page.__doc__)
+    parser.add_argument("chapter", help="its number or its name")
+    options = parser.parse_args(args)
+    project = Project.find()
+    try:
+        name = project.chapter(options.chapter)
+    except UnknownNotebook as error:
+        print(error, file=sys.stderr)
+        return 2
+    site, place = project.page(name) / "html", f"notebooks/{name}.html"
+    target = (site / place).relative_to(project.root).as_posix()
+    return run_workflow(project, target, []) or show(site, place, options)
+
+
 def serve(args: list[str]) -> int:
     """Show the built book in a browser, served from this machine to this machine only."""
-    parser = argparse.ArgumentParser(prog="python -m bookkit serve", description=serve.__doc__)
-    parser.add_argument("--no-browser", action="store_true", help="only print the address")
-    parser.add_argument("--port", type=int, default=8000, help="first port to try (default 8000)")
-    options = parser.parse_args(args)
+    options = show_options("serve", serve.__doc__).parse_args(args)
     site = Project.find().site
     if not (site / "index.html").is_file():
         print(f"There is no book in {site} yet. Build it first: make book", file=sys.stderr)
         return 1
-    with server(site, options.port) as httpd:
-        address = f"http://localhost:{httpd.server_port}/"
-        print(f"The book is at {address} (Ctrl-C stops)", flush=True)
-        if not options.no_browser:
-            webbrowser.open(address)
-        try:
-            httpd.serve_forever()
-        except KeyboardInterrupt:
-            print()
-    return 0
+    return show(site, "", options)
 
 
 def reproduce(args: list[str]) -> int:
@@ -122,6 +126,27 @@ def run(command: list[str], folder: Path) -> int:
         process.wait()
         print("\nInterrupted. The same command goes on from here.", file=sys.stderr)
         return 130
+
+
+def show_options(command: str, description: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog=f"python -m bookkit {command}", description=description)
+    parser.add_argument("--no-browser", action="store_true", help="only print the address")
+    parser.add_argument("--port", type=int, default=8000, help="first port to try (default 8000)")
+    return parser
+
+
+def show(site: Path, place: str, options: argparse.Namespace) -> int:
+    """Serve a site until Ctrl-C, and open one of its pages."""
+    with server(site, options.port) as httpd:
+        address = f"http://localhost:{httpd.server_port}/{place}"
+        print(f"Read it at {address} (Ctrl-C stops)", flush=True)
+        if not options.no_browser:
+            webbrowser.open(address)
+        try:
+            httpd.serve_forever()
+        except KeyboardInterrupt:
+            print()
+    return 0
 
 
 def server(site: Path, port: int) -> ThreadingHTTPServer:

@@ -99,6 +99,24 @@ def test_changed_requirements_are_installed_into_the_environment_there_is(clone,
     assert "-m pip install" in calls and "venv" not in calls
 
 
+@pytest.mark.parametrize("status, without_pip", [(0, True), (1, False)])
+def test_where_there_is_uv_it_installs_and_pip_only_if_it_cannot(clone, status, without_pip):
+    programs = clone.parent / "bin"
+    programs.mkdir()
+    uv = programs / "uv"
+    uv.write_text(f'#!/usr/bin/env bash\necho "uv $*" >>"$LOG"\nexit {status}\n')
+    uv.chmod(0o755)
+    answer, calls = set_up(clone)
+    assert answer.returncode == 0, answer.stderr
+    (installing,) = [call for call in calls.splitlines() if call.startswith("uv ")]
+    assert "--python .venv/bin/python" in installing and "-r requirements.txt -e ." in installing
+    assert ("-m pip install" not in calls) == without_pip
+
+
+def test_nothing_is_compiled(clone):
+    assert "--only-binary :all:" in set_up(clone)[1]
+
+
 def test_a_clone_that_moved_gets_a_new_environment(clone):
     set_up(clone)
     calls = set_up(clone.rename(clone.parent / "elsewhere"))[1]

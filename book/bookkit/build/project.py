@@ -9,7 +9,7 @@ import yaml
 
 from bookkit.claims import repo_root
 
-DEFAULTS = {"checkpoints": [], "files": [], "threads": 1, "parameters": {}}
+DEFAULTS = {"checkpoints": [], "files": [], "threads": 1, "first": False, "parameters": {}}
 
 
 class UnknownNotebook(ValueError):
@@ -51,8 +51,8 @@ class Project:
         """Chapters in reading order, as _toc.yml lists them: notebook name -> what its metadata says under `bookkit`.
 
         checkpoints: names or globs of the trained models it loads; files: paths or globs of what else it reads. When
-        the content of one changes, it runs again.
-        threads: cores it computes with. parameters: values for its parameters cell, where they differ from its own.
+        the content of one changes, it runs again. parameters: values for its parameters cell, where they differ from
+        its own. threads: cores it computes with. first: whether it takes so long that it starts before others.
         Raises BadSettings for any other key.
         """
         chapters = [Path(name) for name in files_in(self.contents) if name.startswith("notebooks/")]

@@ -83,6 +83,21 @@ class KeyValueCache:
         return stored[0, :, :stop], stored[1, :, :stop]
 
 
+class Linear(nn.Linear):
+    """The same product, on a CPU by oneDNN where no gradient is wanted.
+
+    torch itself asks MKL, which keeps to AVX2 on processors that are not Intel's; oneDNN takes less than half as long
+    there. It arranges the weights anew for every call, which few tokens do not repay.
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        onednn = torch.backends.mkldnn.is_available() and torch.backends.mkldnn.enabled
+        suited = x.device.type == "cpu" and x.dtype == torch.float32 and x.shape[:-1].numel() >= 32
+        if torch.is_grad_enabled() or not (onednn and suited):
+            return super().forward(x)
+        return torch.ops.mkldnn._linear_pointwise(x, self.weight, self.bias, "none", [], "")
+
+
 class Layer(nn.Module):
     """Pre-norm attention and MLP, with biases."""
 
@@ -91,13 +106,14 @@ class Layer(nn.Module):
         D, self.n_heads = config.d_model, config.n_heads
         self.inject = config.injection == "normed"
         self.norm_attn, self.norm_mlp = nn.LayerNorm(D), nn.LayerNorm(D)
-        self.qkv, self.out = nn.Linear(D, 3 * D), nn.Linear(D, D)
-        self.mlp_in, self.mlp_out = nn.Linear(D, config.d_mlp), nn.Linear(config.d_mlp, D)
+        self.qkv, self.out = Linear(D, 3 * D), Linear(D, D)
+        self.mlp_in, self.mlp_out = Linear(D, config.d_mlp), Linear(config.d_mlp, D)
 
-    def forward(self, x: Tensor, e: Tensor, placed: PositionTerms, kernel: str, extend=None):
+    def forward(self, x: Tensor, e: Tensor, placed: PositionTerms, kernel: str, extend=None, since: int = 0):
         """x: (B, T, D) residual stream. e: (B, T, D) input. extend: takes new keys and values, returns all.
 
-        placed: what the positions contribute. kernel: one of `attention.KERNELS`.
+        placed: what the positions contribute. kernel: one of `attention.KERNELS`. since: the first token asked for;
+        those before it are read, and leave the residual stream here.
         Returns the residual stream after the layer and the pattern (B, H, T, S), None but for the eager kernel.
         """
         normed = self.norm_attn(x) + e if self.inject else self.norm_attn(x)
@@ -105,7 +121,9 @@ class Layer(nn.Module):
         q, k = placed.apply(q, k)
         if extend is not None:
             k, v = extend(k, v)
-        z, pattern = attend(q, k, v, kernel, placed.bias)
+        x, e, q = x[:, since:], e[:, since:], q[:, since:]
+        bias = None if placed.bias is None else placed.bias[:, since:]
+        z, pattern = attend(q, k, v, kernel, bias)
         x = x + self.out(z.flatten(2))
         normed = self.norm_mlp(x) + e if self.inject else self.norm_mlp(x)
         return x + self.mlp_out(F.gelu(self.mlp_in(normed))), pattern
@@ -146,19 +164,21 @@ class LoopedTransformer(nn.Module):
         loops: int | None = None,
         cache: KeyValueCache | None = None,
         return_activations: bool = False,
+        since: int = 0,
     ):
         """(B, S) tokens -> (B, T, V) logits of the next token; T = S, or the tokens that the cache does not hold yet.
 
         offset: (B, 1) or (1, 1), `config.offset` by default. loops: any number from 1, `config.n_loops` by default.
         return_activations: also return a dict of `resid_pre` (B, T, D), and for loop r and layer l
             `loops.r.layers.l.resid_post` (B, T, D) and `loops.r.layers.l.pattern` (B, H, T, S); the kernel is eager.
+        since: the first of the T tokens whose logits are wanted: the last layer does not compute those before it.
         """
         loops = self.config.n_loops if loops is None else loops
         if loops < 1:
             raise ValueError(f"loops = {loops}: at least 1")
         activations = {} if return_activations else None
         e, placed = self.embed(tokens, offset, 0 if cache is None else cache.length)
-        x = self.states(e, placed, loops, cache=cache, activations=activations)[-1]
+        x = self.states(e, placed, loops, cache=cache, activations=activations, since=since)[-1]
         if cache is not None:
             cache.length = tokens.shape[1]
         return (self.logits(x), activations) if return_activations else self.logits(x)
@@ -172,9 +192,19 @@ class LoopedTransformer(nn.Module):
         return (e if placed.embedding is None else e + placed.embedding), placed
 
     def states(
-        self, e: Tensor, placed: PositionTerms, loops: int, x: Tensor | None = None, cache=None, activations=None
+        self,
+        e: Tensor,
+        placed: PositionTerms,
+        loops: int,
+        x: Tensor | None = None,
+        cache=None,
+        activations=None,
+        since=0,
     ) -> list[Tensor]:
-        """The residual stream (B, T, D) after each of `loops` loops, from x; the first loop starts from the input."""
+        """The residual stream (B, T, D) after each of `loops` loops, from x; the first loop starts from the input.
+
+        since: the first token that the last of them has.
+        """
         injects, states = self.config.injection == "loop", []
         first, last = self.config.n_ends, self.config.n_layers - self.config.n_ends
         kernel = self.kernel if activations is None else "eager"
@@ -182,10 +212,11 @@ class LoopedTransformer(nn.Module):
             activations["resid_pre"] = e
         for loop in range(loops):
             x = e if x is None else x + e if injects else x
-            for index in range(0 if loop == 0 else first, self.config.n_layers if loop == loops - 1 else last):
-                layer = self.layers[index]
+            indices = range(0 if loop == 0 else first, self.config.n_layers if loop == loops - 1 else last)
+            for index in indices:
                 extend = None if cache is None else partial(cache.extend, (loop, index))
-                x, pattern = layer(x, e, placed, kernel, extend)
+                at_last = loop == loops - 1 and index == indices[-1]
+                x, pattern = self.layers[index](x, e, placed, kernel, extend, since if at_last else 0)
                 if activations is not None:
                     activations[f"loops.{loop}.layers.{index}.resid_post"] = x
                     activations[f"loops.{loop}.layers.{index}.pattern"] = pattern

@@ -17,10 +17,9 @@ from arithlib.decoding import policies_of
 from arithlib.models.looped import LoopedTransformer
 from arithlib.models.positions import Offsets
 from arithlib.tasks.operands import OperandTask, Problems, longest_carry_chain
-from arithlib.tokenizer import END
 
-# Logits of about this many tokens at once: enough for full speed, little enough for any machine.
-TOKENS_A_PASS = 65_536
+# Tokens at once: on a CPU so few that what a layer makes of them stays in its caches.
+TOKENS_A_PASS = {"cpu": 4096, "cuda": 65_536}
 
 
 @dataclass
@@ -60,49 +59,68 @@ def score(
     offsets: Offsets | Sequence[Offsets] | None = None,
     loops: int | None = None,
     generator: torch.Generator | None = None,
+    until_wrong: bool = False,
 ) -> Scores:
     """Measure every token of the right answers, given those before it.
 
     offsets: the model's own fixed offset by default; under "redrawn" each place of the answer is read from a pass of
         its own, as decoding would. Of several policies the mean of their log-probabilities decides each token.
+    until_wrong: where places have passes of their own, none for a sum that is wrong at a later place; errors are most
+        frequent late. `exact` is the same; tokens not measured count as wrong, with log-probability nan.
     Raises ValueError where a number needs an address beyond the table.
     """
     policies = policies_of(model, offsets)
-    generator = generator or torch.Generator(problems.tokens.device).manual_seed(0)
-    longest = int((problems.stop - problems.start).max()) - 1
+    device, M = problems.tokens.device, int((problems.stop - problems.start).max())
+    generator = generator or torch.Generator(device).manual_seed(0)
     for policy in policies:
-        model.positions.require(policy, max(longest, problems.a.shape[1]))
-    rows = max(1, TOKENS_A_PASS // problems.tokens.shape[1])
-    parts = [problems[first : first + rows] for first in range(0, len(problems), rows)]
-    measured = [_score(model, part, policies, loops, generator, longest + 1) for part in parts]
-    return Scores(*(torch.cat(column) for column in zip(*measured, strict=True)))
+        model.positions.require(policy, max(M - 1, problems.a.shape[1]))
+    drawn = [_draws(policy, len(problems), M, generator) for policy in policies]
+    one_pass = all(policy.policy != "redrawn" for policy in policies)
+    right = torch.zeros(len(problems), M, dtype=torch.bool, device=device)
+    log_probability = torch.full(right.shape, torch.nan, dtype=torch.double, device=device)
+    places = torch.arange(M, device=device)
+    mask = places < (problems.stop - problems.start)[:, None]
+    undecided = torch.ones_like(mask[:, 0])
+    for columns in [places] if one_pass else places.flip(0).split(1):
+        asked = undecided & mask[:, columns].any(1)
+        for rows in _passes(problems, asked):
+            draws = [offset[rows, columns[0], None] for offset in drawn]
+            measured = _measure(model, problems[rows].trimmed(), columns, draws, loops)
+            right[rows[:, None], columns], log_probability[rows[:, None], columns] = measured
+        if until_wrong:
+            undecided &= (right | ~mask)[:, columns].all(1)
+    return Scores(right, log_probability, mask)
 
 
-def _score(model, problems, policies, loops, generator, M):
+def _draws(policy: Offsets, B: int, M: int, generator: torch.Generator) -> Tensor:
+    """(B, M) offsets of every sum at every place of its answer."""
+    if policy.policy == "redrawn":
+        return torch.cat([policy.draw(B, generator) for _ in range(M)], 1)
+    return policy.draw(B, generator).expand(B, M)
+
+
+def _passes(problems: Problems, asked: Tensor) -> list[Tensor]:
+    """Indices of the problems asked for, those of similar length together, as many as one pass takes."""
+    rows = problems.stop.argsort(stable=True)
+    rows = rows[asked[rows]]
+    parts = rows.split(max(1, TOKENS_A_PASS[rows.device.type] // int(problems.stop.max())))
+    return [part for part in parts if len(part)]
+
+
+def _measure(model, problems, columns, draws, loops):
+    """(B, C) whether the tokens in these columns of the answers are the most likely, and their log-probability."""
+    # A column beyond an answer's end is read at the end of its row, and counts for nothing.
     tokens = problems.tokens
-    places = problems.start[:, None] + torch.arange(M, device=tokens.device)
-    mask = places < problems.stop[:, None]
-    places = places.clamp(max=tokens.shape[1] - 1)
-    targets = torch.where(mask, tokens.gather(1, places), END)
-    opinions = [_opinion(model, problems, policy, loops, generator, places) for policy in policies]
-    opinion = torch.stack(opinions).mean(0)
-    return opinion.argmax(-1) == targets, opinion.gather(2, targets[..., None])[..., 0], mask
-
-
-def _opinion(model, problems, offsets, loops, generator, places):
-    """(B, M, V) log-probabilities of the token at each of `places` (B, M), under one policy."""
-    tokens, M = problems.tokens, places.shape[1]
-    if offsets.policy == "redrawn":
-        columns = []
-        for step in range(M):
-            reach = int(places[:, step].max())
-            logits = model(tokens[:, :reach], offsets.draw(len(tokens), generator), loops)
-            columns.append(logits[torch.arange(len(tokens), device=tokens.device), places[:, step] - 1])
-        logits = torch.stack(columns, 1)
-    else:
-        logits = model(tokens[:, :-1], offsets.draw(len(tokens), generator), loops)
-        logits = logits.gather(1, (places - 1)[..., None].expand(-1, -1, logits.shape[-1]))
-    return logits.double().log_softmax(-1)
+    places = (problems.start[:, None] + columns).clamp(max=tokens.shape[1] - 1)
+    first, last = int(places.min()), int(places.max())
+    row = torch.arange(len(tokens), device=tokens.device)[:, None]
+    opinions = [
+        # From the end: a model may return the logits of all tokens.
+        model(tokens[:, :last], draw, loops, since=first - 1)[row, places - last - 1].double().log_softmax(-1)
+        for draw in draws
+    ]
+    opinion, targets = torch.stack(opinions).mean(0), tokens.gather(1, places)
+    return opinion.argmax(-1) == targets, opinion.gather(2, targets[..., None])[..., 0]
 
 
 def length_grid(
@@ -130,7 +148,7 @@ def length_grid(
         lengths = cells[same].repeat_interleave(count, 0)
         problems = task.problems(lengths, generator).trimmed()
         policies = chosen(int(cells[same].max()))
-        scores = score(model, problems, offsets=policies, loops=loops, generator=for_offsets)
+        scores = score(model, problems, offsets=policies, loops=loops, generator=for_offsets, until_wrong=True)
         exact[same] = scores.exact.view(-1, count).double().mean(1).cpu()
     return exact.view(len(rows), len(columns)).numpy()
 

@@ -129,7 +129,7 @@ def test_snapshots_tell_what_was_learned_when(tiny, monkeypatch):
 
 
 def test_a_model_that_always_knows_the_next_token_makes_no_error_in_any_snapshot(monkeypatch):
-    def forward(self, tokens, offset=None, loops=None):
+    def forward(self, tokens, offset=None, loops=None, since=0):
         following = torch.cat([tokens[:, 1:], torch.full_like(tokens[:, :1], END)], 1)
         return torch.nn.functional.one_hot(following, len(ALPHABET)).double()
 
@@ -140,7 +140,9 @@ def test_a_model_that_always_knows_the_next_token_makes_no_error_in_any_snapshot
 
 
 def test_of_unshipped_weights_it_is_measured_what_several_offsets_decide_together(monkeypatch):
-    def forward(self, tokens, offset=None, loops=None):  # right and sure, but wrong and unsure at its own offset
+    def forward(
+        self, tokens, offset=None, loops=None, since=0
+    ):  # right and sure, but wrong and unsure at its own offset
         following = torch.cat([tokens[:, 1:], torch.full_like(tokens[:, :1], END)], 1)
         own = bool((offset == self.config.offset).all())
         told = (following + own) % len(ALPHABET)
@@ -170,7 +172,7 @@ def test_offsets_that_vote_keep_every_digit_of_the_answer_on_a_trained_row():
 
 
 def test_more_than_addition_is_mapped_by_operation_and_by_both_lengths(monkeypatch):
-    def forward(self, tokens, offset=None, loops=None):  # right about sums alone
+    def forward(self, tokens, offset=None, loops=None, since=0):  # right about sums alone
         following = torch.cat([tokens[:, 1:], torch.full_like(tokens[:, :1], END)], 1)
         told = (following + (tokens == ALPHABET.index("-")).any(1, keepdim=True)) % len(ALPHABET)
         return torch.nn.functional.one_hot(told, len(ALPHABET)).double()

@@ -7,8 +7,9 @@ import pytest
 import torch
 from torch import nn
 
+from arithlib import checkpoints
 from arithlib.decoding import greedy
-from arithlib.exact_match import error_by_carry_chain, length_grid, score
+from arithlib.exact_match import TOKENS_A_PASS, error_by_carry_chain, length_grid, score
 from arithlib.models.looped import LoopedConfig, LoopedTransformer
 from arithlib.models.positions import SCHEMES, Offsets
 from arithlib.tasks.operands import OperandTask, carries, lengths_of
@@ -58,6 +59,45 @@ def test_redrawn_offsets_are_scored_as_they_are_decoded():
     assert 0 < exact.sum() < 100
 
 
+def plainly(model, problems, policies):
+    """Whether each sum is written right: one sum, one place and one offset at a time."""
+    exact = []
+    for row in range(len(problems)):
+        one, right = problems[[row]], True
+        for place in range(int(one.start), int(one.stop)):
+            with torch.enable_grad():  # the products as torch takes them
+                logits = [model(one.tokens[:, :place], torch.tensor([[p.value]])) for p in policies]
+            opinion = torch.stack([x[0, -1].double().log_softmax(-1) for x in logits]).mean(0)
+            right &= int(opinion.argmax()) == int(one.tokens[0, place])
+        exact.append(right)
+    return torch.tensor(exact)
+
+
+@pytest.mark.parametrize("name", [None, "abacus-cpu-s0", "abacus-source-ten-s0"])
+def test_sums_of_many_lengths_are_scored_as_one_by_one(name):
+    model = checkpoints.load(name).model if name else half_trained()
+    longest = 24 if name else 1
+    lengths = torch.randint(1, longest + 1, (40, 2), generator=generator())
+    problems = OperandTask().problems(lengths, generator())
+    for values in ((2,), (0, 3, 20)):
+        policies = [Offsets("fixed", value=value) for value in values]
+        exact = score(model, problems, offsets=policies).exact
+        assert torch.equal(exact, plainly(model, problems, policies)) and exact.any()
+
+
+@pytest.mark.parametrize("others", [[], [Offsets("fixed", value=1)]])
+def test_a_sum_is_left_at_its_last_wrong_token_if_no_more_is_asked(others):
+    model, policies = half_trained(), [Offsets("redrawn", k=6), *others]
+    problems = OperandTask(max_digits=2).sample(100, generator())
+    whole = score(model, problems, offsets=policies)
+    least = score(model, problems, offsets=policies, until_wrong=True)
+    assert torch.equal(least.exact, whole.exact) and 0 < whole.exact.sum() < 100
+    wrong = ~whole.right & whole.mask
+    left = (wrong.flip(1).int().cumsum(1).flip(1) - wrong.int() > 0) | ~whole.mask
+    assert least.log_probability[left].isnan().all() and left[whole.mask].any()
+    torch.testing.assert_close(least.log_probability[~left], whole.log_probability[~left])
+
+
 def test_several_offsets_decide_together_in_scoring_as_in_decoding():
     model, policies = half_trained(), [Offsets("fixed", value=value) for value in (0, 2, 9)]
     problems = TASK.from_numbers([(a, b) for a in range(10) for b in range(10)])
@@ -81,7 +121,7 @@ class Adder(nn.Module):
         self.spoil, self.digits, self.device = spoil, digits, torch.device("cpu")
         self.offsets, self.positions = Offsets("fixed"), LoopedTransformer(TINY).positions
 
-    def forward(self, tokens, offset, loops=None, cache=None):
+    def forward(self, tokens, offset, loops=None, cache=None, since=0):
         logits = torch.zeros(*tokens.shape, 15)
         for row, text in enumerate(tokens.tolist()):
             plus, equals = text.index(11), text.index(13)
@@ -112,7 +152,7 @@ def test_perplexity_is_the_reciprocal_geometric_mean():
     problems = TASK.from_numbers([(1, 1)])
 
     class Even(Adder):
-        def forward(self, tokens, *_):
+        def forward(self, tokens, *_, **__):
             return torch.zeros(*tokens.shape, 15)
 
     assert float(score(Even(), problems).perplexity) == pytest.approx(15)
@@ -139,7 +179,7 @@ def test_a_grid_may_choose_its_offsets_by_the_longer_operand():
 def test_a_grid_is_the_same_under_any_number_of_cells_a_pass_and_loops_can_be_chosen(monkeypatch):
     model = half_trained()
     whole = length_grid(model, TASK, [1, 2], [1], count=200)
-    monkeypatch.setattr("arithlib.exact_match.TOKENS_A_PASS", 40)
+    monkeypatch.setitem(TOKENS_A_PASS, "cpu", 40)
     assert np.array_equal(whole, length_grid(model, TASK, [1, 2], [1], count=200))
     assert 0 < whole[0, 0] < 1
     assert not np.array_equal(whole, length_grid(model, TASK, [1, 2], [1], count=200, loops=1))

@@ -76,7 +76,7 @@ def main() -> None:
     experiment, model = experiments.get(adder.NAME), checkpoints.load(adder.NAME).model
     found["adder"] = adder.training(experiment)
     found["adder"] |= {
-        "evaluation": adder.evaluation(model, experiment.task), "by_digits": adder.by_digits(model, experiment.task)
+        "evaluation": adder.evaluation(model, experiment.task), "by_digits": adder.by_digits(model, experiment.task), "grids": adder.grid(model, experiment)
     }  # fmt: skip
     found["together"] = together()
     found["million"] = million_digits.measure()

@@ -75,9 +75,9 @@ def main() -> None:
     torch.set_num_threads(1)
     experiment, model = experiments.get(adder.NAME), checkpoints.load(adder.NAME).model
     found["adder"] = adder.training(experiment)
-    found["adder"] |= {
-        "evaluation": adder.evaluation(model, experiment.task), "by_digits": adder.by_digits(model, experiment.task), "grids": adder.grid(model, experiment)
-    }  # fmt: skip
+    found["adder"]["evaluation"] = adder.evaluation(model, experiment.task)
+    found["adder"]["by_digits"] = adder.by_digits(model, experiment.task)
+    found["adder"]["grids"] = adder.grid(model, experiment)
     found["together"] = together()
     found["million"] = million_digits.measure()
     found["memory"] = memory()

@@ -193,6 +193,7 @@ def make(
         progress=progress,
         after_step=experiment.after_step,
         minutes=minutes,
+        until=experiment.until,
     )
     model = experiment.kept_model(model.cpu()).eval()
     history = run.history | experiment.finish(model, run)
@@ -225,7 +226,8 @@ def load_or_train(name: str, *, retrain: bool = False, progress: bool | None = N
     folder = find(name)
     if folder is not None and not retrain:
         return read(name, folder)
-    print(f"Training {name}: {experiment.steps:,} steps{_last_time(name, folder)}.", flush=True)
+    most = "at most " if experiment.until else ""
+    print(f"Training {name}: {most}{experiment.steps:,} steps{_last_time(name, folder)}.", flush=True)
     make(name, progress=progress)
     return read(name, local_folder())
 
@@ -284,7 +286,7 @@ def provenance(experiment: Experiment, history: dict, seconds: float, device: to
         "hash": experiment.hash(),
         "settings": experiment.settings(),
         "scale": experiment.scale,
-        "steps": experiment.steps,
+        "steps": int(history["step"][-1]),
         "seconds": round(seconds, 1),
         "stack": stack,
         "final": final,

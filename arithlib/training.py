@@ -74,6 +74,26 @@ class AdamW:
         return self.lr * min((step + 1) / self.warmup_steps, 1.0) * share
 
 
+@of_kind("settled")
+@dataclass(frozen=True)
+class Settled:
+    """When a run has shown what it is there for: all unseen examples right, and weights that hardly shrink any more.
+
+    share, steps: by less than this share of their squared norm, over so many steps.
+    """
+
+    share: float = 0.02
+    steps: int = 100
+
+    def reached(self, history: dict[str, list]) -> bool:
+        """Whether it is so at the last evaluation; needs `test_accuracy` and `weight_norm_squared`."""
+        step, norm = history["step"], history["weight_norm_squared"]
+        before = step[-1] - self.steps
+        if history["test_accuracy"][-1] < 1 or before not in step:
+            return False
+        return norm[-1] > (1 - self.share) * norm[step.index(before)]
+
+
 class Objective(Protocol):
     """What an experiment minimises and measures."""
 
@@ -115,6 +135,7 @@ def train(
     progress: bool | None = None,
     after_step: Callable[[nn.Module], None] | None = None,
     minutes: float | None = None,
+    until: Settled | None = None,
 ) -> Run:
     """Train `model` in place for `steps` steps; evaluated at step 0, every `evaluate_every` and at the last.
 
@@ -124,6 +145,7 @@ def train(
     progress: None shows a bar where somebody watches: on a terminal, or in a notebook run by hand.
     after_step: applied to the model after each update, for constrained parameters.
     minutes: stop after so long, with the state saved, by raising OutOfTime.
+    until: end the run at the first evaluation at which this is reached.
     """
     optimizer.require(steps)
     torch_optimizer = optimizer.build(model.parameters())
@@ -150,6 +172,8 @@ def train(
                     for name, value in measured.items():
                         history.setdefault(name, []).append(value)
                     bar.set_postfix_str(_summary(measured), refresh=False)
+            if until is not None and history["step"][-1] == step and until.reached(history):
+                steps = step
             if step in snapshot_steps and step not in snapshots:
                 snapshots[step] = {k: v.detach().cpu().clone() for k, v in model.state_dict().items()}
             late = minutes is not None and time.perf_counter() - started > 60 * minutes

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from arithlib import settings
-from arithlib.training import AdamW, Run
+from arithlib.training import AdamW, Run, Settled
 
 
 class NotAnAdder(ValueError):
@@ -22,6 +22,7 @@ class Experiment:
 
     name: how it is asked for. about: one sentence on what it is for. scale: "cpu" (minutes on two cores) or "gpu".
     steps, evaluate_every, snapshot_steps: length of the run and when it is measured and photographed.
+    until: what ends the run before that many steps.
     seed: of the initialisation and of what is drawn at each step; what a task holds out has a seed of its own.
     ships_weights: whether the book keeps the trained weights, or of many small runs only what was measured.
     """
@@ -31,6 +32,7 @@ class Experiment:
     steps: int
     evaluate_every: int
     snapshot_steps: tuple[int, ...] = ()
+    until: Settled | None = None
     seed: int = 0
     optimizer: AdamW = AdamW()
     scale: str = settings.remark("cpu")
@@ -48,6 +50,8 @@ class Experiment:
 
     def __post_init__(self):
         self.optimizer.require(self.steps)
+        if self.until is not None and self.optimizer.schedule != "constant":
+            raise ValueError(f"{self.name}: a {self.optimizer.schedule} schedule ends with the run and not before")
 
     def build(self) -> nn.Module:
         """The untrained model."""

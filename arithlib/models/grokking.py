@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from arithlib.models.linear import product
 from arithlib.settings import of_kind
 
 ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu, "identity": lambda x: x}
@@ -159,12 +160,11 @@ class GrokkingTransformer(nn.Module):
         if self.config.activation == "identity":  # then the MLP is one matrix, and no pair needs its 512 neurons
             W_read = self.W_U + self.W_in @ (self.W_out @ self.W_U)
             bias = x[-1] @ W_read + (self.b_in @ self.W_out + self.b_out) @ self.W_U
-            return mixer(pattern, v, self.W_O @ W_read) + bias
+            return mixer(pattern, v, self.W_O @ W_read, bias)
         W_read = torch.cat([self.W_in, self.W_U], 1)
-        read = mixer(pattern, v, self.W_O @ W_read) + x[-1] @ W_read
-        d_mlp = self.config.d_mlp
-        mlp_post = self.activation(read[:, :d_mlp] + self.b_in)
-        return read[:, d_mlp:] + torch.addmm(self.b_out @ self.W_U, mlp_post, self.W_out @ self.W_U)
+        bias = x[-1] @ W_read + torch.cat([self.b_in, self.b_out @ self.W_U])
+        mlp_pre, direct = mixer(pattern, v, self.W_O @ W_read, bias).split([self.config.d_mlp, self.config.p + 1], 1)
+        return direct + product(self.activation(mlp_pre), (self.W_out @ self.W_U).T)
 
     def mixer(self, pairs: Tensor) -> "TokenMixer":
         """The index structure that lets `answer_logits` work on tokens for these (B, 2) pairs."""
@@ -176,7 +176,7 @@ class GrokkingTransformer(nn.Module):
 
 
 class TokenMixer:
-    """out[n] = sum over heads h and over t in {a_n, b_n, '='} of pattern[n, t, h] v[t, h] W[h].
+    """out[n] = bias + sum over heads h and over t in {a_n, b_n, '='} of pattern[n, t, h] v[t, h] W[h].
 
     Attention is linear in what it moves, so v[t, h] W[h] is computed once for each of the R tokens and a pair is a
     weighted bag of six of those rows and the two of '='. The gradient of the table is the same bag, transposed.
@@ -194,22 +194,22 @@ class TokenMixer:
         counts = torch.bincount(entries, minlength=n_rows * n_heads)
         self.starts = counts.cumsum(0) - counts
 
-    def __call__(self, pattern: Tensor, v: Tensor, W: Tensor) -> Tensor:
-        """pattern (B, 3, H), v (R, H, K), W (H, K, F) -> (B, F)."""
-        return _MixTokens.apply(pattern, v, W, self)
+    def __call__(self, pattern: Tensor, v: Tensor, W: Tensor, bias: Tensor) -> Tensor:
+        """pattern (B, 3, H), v (R, H, K), W (H, K, F), bias (F,) -> (B, F)."""
+        return _MixTokens.apply(pattern, v, W, bias, self)
 
 
 class _MixTokens(torch.autograd.Function):
     """Autograd's own gradient for the weights of a bag is scalar code; through z it is one matrix product."""
 
     @staticmethod
-    def forward(ctx, pattern, v, W, mixer):
+    def forward(ctx, pattern, v, W, bias, mixer):
         ctx.save_for_backward(pattern, v, W)
         ctx.mixer = mixer
         table = torch.einsum("rhk,hkf->rhf", v, W)
         weights = pattern[:, :2].flatten(1)
         out = F.embedding_bag(mixer.bag, table.flatten(0, 1), per_sample_weights=weights, mode="sum")
-        return out.addmm_(pattern[:, 2], table[-1])
+        return out.addmm_(F.pad(pattern[:, 2], (0, 1), value=1.0), torch.cat([table[-1], bias[None]]))
 
     @staticmethod
     def backward(ctx, grad):
@@ -222,7 +222,7 @@ class _MixTokens(torch.autograd.Function):
         grad_table[-1] += pattern[:, 2].T @ grad
         grad_v = torch.einsum("rhf,hkf->rhk", grad_table, W)
         grad_W = torch.einsum("rhk,rhf->hkf", v, grad_table)
-        grad_z = (grad @ W.flatten(0, 1).T).unflatten(1, (H, K))
+        grad_z = product(grad, W.flatten(0, 1)).unflatten(1, (H, K))
         to_pair = (grad_z[:, None] * v[mixer.rows]).sum(-1)
         to_equals = (grad_z * v[-1]).sum(-1, keepdim=True).mT
-        return torch.cat([to_pair, to_equals], 1), grad_v, grad_W, None
+        return torch.cat([to_pair, to_equals], 1), grad_v, grad_W, grad.sum(0), None

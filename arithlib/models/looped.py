@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from arithlib.models.attention import attend
+from arithlib.models.linear import Linear
 from arithlib.models.positions import Offsets, Positions, PositionTerms
 from arithlib.settings import of_kind
 from arithlib.tasks.operands import Problems
@@ -81,21 +82,6 @@ class KeyValueCache:
         stored, stop = self.slots[slot], self.length + T
         stored[0, :, self.length : stop], stored[1, :, self.length : stop] = k, v
         return stored[0, :, :stop], stored[1, :, :stop]
-
-
-class Linear(nn.Linear):
-    """The same product, on a CPU by oneDNN where no gradient is wanted.
-
-    torch itself asks MKL, which keeps to AVX2 on processors that are not Intel's; oneDNN takes less than half as long
-    there. It arranges the weights anew for every call, which few tokens do not repay.
-    """
-
-    def forward(self, x: Tensor) -> Tensor:
-        onednn = torch.backends.mkldnn.is_available() and torch.backends.mkldnn.enabled
-        suited = x.device.type == "cpu" and x.dtype == torch.float32 and x.shape[:-1].numel() >= 32
-        if torch.is_grad_enabled() or not (onednn and suited):
-            return super().forward(x)
-        return torch.ops.mkldnn._linear_pointwise(x, self.weight, self.bias, "none", [], "")
 
 
 class Layer(nn.Module):

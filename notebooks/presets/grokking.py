@@ -5,7 +5,7 @@ import torch
 from arithlib.experiments.grokking import GrokkingExperiment
 from arithlib.models.grokking import GrokkingConfig
 from arithlib.tasks.modular import ModularAddition
-from arithlib.training import AdamW
+from arithlib.training import AdamW, Settled
 
 PROGRESS_STEPS = tuple(range(0, 6000, 50)) + tuple(range(6000, 20001, 500))
 SEEDS = range(5)
@@ -26,7 +26,10 @@ def presets():
             **more,
         )
 
-    yield grok("grokking-live", "seed 0 again, trained while the book is built (chapter 10)", 6000, seed=0)
+    yield grok(
+        "grokking-live", "seed 0 again, trained while the book is built, until its norm settles (chapter 10)", 6000,
+        until=Settled(),
+    )  # fmt: skip
     for seed in range(10):
         yield grok(
             f"grokking-s{seed}", "the main model, 20,000 epochs (chapters 10 to 12)", 20_000, seed,

@@ -16,7 +16,7 @@ from torch import nn
 
 from arithlib import training
 from arithlib.files import FileProblem, load_tensors
-from arithlib.training import AdamW, OutOfTime, train
+from arithlib.training import AdamW, OutOfTime, Settled, train
 
 
 class Regression:
@@ -63,6 +63,47 @@ def test_the_rate_falls_to_zero_as_the_schedule_says():
         AdamW(schedule="linear")
     with pytest.raises(ValueError, match="50 steps leave nothing between 100 steps of warm-up"):
         AdamW.cosine(1e-3, 50, warmup_steps=100).require(50)
+
+
+def test_a_run_ends_once_it_is_right_and_its_weights_have_settled(tmp_path):
+    """Three measurements are planted: all right at step 20 and above, a norm that settles at step 50."""
+
+    class Planted(Regression):
+        def __init__(self):
+            self.step = itertools.count(0, 10)
+
+        def evaluate(self, model):
+            step = next(self.step)
+            return {"test_accuracy": min(step / 20, 1.0), "weight_norm_squared": max(100.0 - step, 50.0)}
+
+    def ended(**settled):
+        result = train(
+            linear(), Planted(), AdamW(), 200, evaluate_every=10, until=Settled(**settled), progress=False,
+            state=tmp_path / "state.safetensors",
+        )  # fmt: skip
+        assert int(load_tensors(tmp_path / "state.safetensors")[0]["step"]) == result.history["step"][-1]
+        (tmp_path / "state.safetensors").unlink()
+        return result.history["step"][-1]
+
+    assert ended(share=0.01, steps=10) == 60  # the first ten steps without a fall
+    assert ended(share=0.01, steps=20) == 70
+    assert ended(share=0.5, steps=10) == 20  # settled at once, but not all right
+    assert ended(share=0.01, steps=15) == 200  # it was never measured fifteen steps ago
+
+
+def test_a_run_that_had_settled_is_not_continued(tmp_path):
+    class Constant(Regression):
+        def evaluate(self, model):
+            return {"test_accuracy": 1.0, "weight_norm_squared": 1.0}
+
+    def go(**more):
+        return train(
+            linear(), Constant(), AdamW(), 50, evaluate_every=10, progress=False, until=Settled(steps=20),
+            state=tmp_path / "state.safetensors", **more,
+        )  # fmt: skip
+
+    first, again = go(), go()
+    assert first.history["step"].tolist() == again.history["step"].tolist() == [0, 10, 20]
 
 
 def test_gradients_are_clipped_to_their_norm():

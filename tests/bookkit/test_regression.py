@@ -11,7 +11,14 @@ from bs4 import BeautifulSoup
 
 from bookkit import figure
 from bookkit.build import regression
-from bookkit.build.regression import RegressionError, compare, report, update_baselines, write_html_report
+from bookkit.build.regression import (
+    RegressionError,
+    compare,
+    compare_verdicts,
+    report,
+    update_baselines,
+    write_html_report,
+)
 
 NAME = "10_grokking/curve"
 
@@ -271,3 +278,29 @@ def test_the_difference_marks_exactly_the_pixels_that_moved():
     picture = plt.imread(io.BytesIO(regression._highlight(old, new)), format="png")[..., :3]
     red = (picture[..., 0] > picture[..., 1] + 0.5).nonzero()
     assert [axis.tolist() for axis in red] == [[1], [2]]
+
+
+def test_another_verdict_a_lost_claim_and_a_new_one_are_caught_and_taken_on_purpose(folders):
+    records, baselines = folders
+
+    def judge(**verdicts):
+        shutil.rmtree(records / "10_grokking" / "claims", ignore_errors=True)
+        (records / "10_grokking" / "claims").mkdir()
+        for id, verdict in verdicts.items():
+            (records / "10_grokking" / "claims" / f"{id}.json").write_text(json.dumps({"verdict": verdict}))
+        return [str(change) for change in compare_verdicts(*folders)]
+
+    assert judge() == []
+    judge(M1="reproduced", M2="partly")
+    assert len(update_baselines(*folders)) == 2
+    assert judge(M1="reproduced", M2="partly") == [] == update_baselines(*folders)
+    assert judge(M1="reproduced", M2="refuted") == [
+        '10_grokking/M2 [claims] verdict: baseline "partly", now "refuted"'
+    ]
+    assert judge(M1="reproduced", M3="partly") == [
+        '10_grokking/M2 [claims] verdict: baseline "partly", now "none"',
+        '10_grokking/M3 [claims] verdict: baseline "none", now "partly"',
+    ]
+    assert report(compare_verdicts(*folders)).startswith("2 claims do not agree")
+    assert len(update_baselines(*folders)) == 2
+    assert compare_verdicts(*folders) == []

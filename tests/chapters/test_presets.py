@@ -15,7 +15,9 @@ def test_names_begin_with_their_family(family):
 
 @pytest.mark.parametrize("name", [path.stem for path in checkpoints.shipped()])
 def test_shipped_weights_belong_to_the_experiment_of_their_name(name):
-    trained = checkpoints.read(name)  # which compares all settings, those that the note does not know at their default
+    trained = checkpoints.read(
+        name
+    )  # which compares all settings, those that the note does not know at their default
     assert trained.provenance["hash"] == experiments.get(name).hash()
 
 

@@ -1,4 +1,4 @@
-"""Whether the figures of the book still show what they showed: data, structure, pixels.
+"""Whether the figures of the book still show what they showed, and its claims have the verdicts that they had.
 
 Each figure's record (see `bookkit.figures.figure`) is compared with the baseline committed for it:
 
@@ -6,6 +6,8 @@ Each figure's record (see `bookkit.figures.figure`) is compared with the baselin
 2. structure: axes, labels, legends, numbers of artists; and the tolerances and bands themselves, so that nobody
    widens them in passing;
 3. pixels: for figures that ask for it, where matplotlib has the version that drew the baseline.
+
+Of a claim the verdict alone is compared, with that in `verdicts.json`: its numbers stand in figures.
 
 Baselines are JSON, made to be read in a diff: sorted, six significant digits, long arrays as a summary and a sample.
 `make baselines` writes them on purpose; nothing else does.
@@ -33,6 +35,7 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 ROUNDING = 1e-12
 # Levels of 255: the last bits of a number may shift the edge of a line by one or two.
 PIXEL_LEVELS = 3
+VERDICTS = "verdicts.json"
 ON_PURPOSE = "if this change is meant, run `make baselines` and commit the result"
 
 
@@ -44,8 +47,8 @@ class RegressionError(RuntimeError):
 class Change:
     """One thing about one figure that is not as its baseline says."""
 
-    figure: str  # NN_topic/key
-    level: str  # data, structure, pixels or baseline
+    figure: str  # NN_topic/key; of a claim NN_topic/id
+    level: str  # data, structure, pixels, claims or baseline
     quantity: str
     baseline: object = None
     now: object = None
@@ -250,6 +253,23 @@ def _compare_pixels(name: str, now: Path, before: Path) -> list[Change]:
     return [Change(name, "pixels", f"{moved} of {old[..., 0].size} pixels differ")] if moved else []
 
 
+def verdicts(records: Path) -> dict[str, str]:
+    """What the notebooks of the book made of each claim, by NN_topic/claim."""
+    paths = sorted(path for path in records.glob("*/claims/*.json") if path.parent.parent.name != INTERACTIVE)
+    return {f"{path.parent.parent.name}/{path.stem}": _json(path)["verdict"] for path in paths}
+
+
+def compare_verdicts(records: Path, baselines: Path) -> list[Change]:
+    """Every claim whose verdict is not that of the baselines; one that is gone or new is a change, too."""
+    now, before = verdicts(records), _verdicts_before(baselines)
+    names = sorted(name for name in now.keys() | before.keys() if now.get(name) != before.get(name))
+    return [Change(name, "claims", "verdict", before.get(name, "none"), now.get(name, "none")) for name in names]
+
+
+def _verdicts_before(baselines: Path) -> dict[str, str]:
+    return _json(baselines / VERDICTS) if (baselines / VERDICTS).exists() else {}
+
+
 # --- on purpose ---
 
 
@@ -282,6 +302,10 @@ def update_baselines(records: Path, baselines: Path) -> list[str]:
         before[name].unlink()
         before[name].with_suffix(".png").unlink(missing_ok=True)
         lines.append(f"removed {name}")
+    if changed := compare_verdicts(records, baselines):
+        content = json.dumps(verdicts(records), indent=1, ensure_ascii=False)
+        write_atomic(baselines / VERDICTS, f"{content}\n".encode())
+        lines += map(str, changed)
     return lines
 
 
@@ -298,8 +322,9 @@ def report(changes: list[Change]) -> str:
     """The changes for a terminal, grouped by figure; one line if there are none."""
     if not changes:
         return "every figure agrees with its baseline"
-    figures = sorted({change.figure for change in changes})
-    lines = [f"{len(figures)} figures do not agree with their baselines; {ON_PURPOSE}:"]
+    changed = {change.figure for change in changes}
+    what = "claims" if all(change.level == "claims" for change in changes) else "figures"
+    lines = [f"{len(changed)} {what} do not agree with their baselines; {ON_PURPOSE}:"]
     return "\n".join(lines + [f"  {change}" for change in changes])
 
 

@@ -110,7 +110,9 @@ def versions() -> dict[str, str]:
 
 
 def device() -> str:
-    """The name of the GPU that torch finds, or "cpu", as where there is no torch."""
+    """The name of the GPU that torch finds, or "cpu", as where there is no torch, or no driver that it could ask."""
+    if not any(map(shutil.which, ("nvidia-smi", "rocm-smi"))):
+        return "cpu"  # torch would take two seconds to say so, of every notebook
     try:
         import torch
     except ImportError:

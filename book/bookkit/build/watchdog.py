@@ -4,6 +4,8 @@ A message between a notebook's kernel and the program that runs it can be lost; 
 papermill and issue 1554 of ipykernel tell of it). No notebook computes for as long as the limit, so a command that
 reaches it is stopped, with everything it started. Each of those processes says where it stood before it ends. A
 command may also find out by itself that it stalls; it then ends with the status `STALLED`.
+
+It waits beside every notebook, so it is run by its path and imports nothing of the package: that takes half a second.
 """
 
 import argparse
@@ -14,8 +16,6 @@ import sys
 import time
 
 import psutil
-
-from bookkit.build.pages import duration
 
 TRIES = 2
 STALLED = 124  # as coreutils' timeout has it
@@ -51,13 +51,13 @@ def run(command: list[str], limit: float) -> int:
         if status != STALLED:
             return status
         then = "once more" if attempt < TRIES else "that was the last try"
-        after = duration(time.monotonic() - begin)
-        print(f"stopped after {after}, for it seemed to stall: {then}", file=sys.stderr, flush=True)
+        after = round(time.monotonic() - begin)
+        print(f"stopped after {after} s, for it seemed to stall: {then}", file=sys.stderr, flush=True)
     return STALLED
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m bookkit.build.watchdog", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("limit", type=float, help="seconds after which the command counts as stalled")
     parser.add_argument("command", nargs=argparse.REMAINDER, help="what to run")
     options = parser.parse_args(arguments)

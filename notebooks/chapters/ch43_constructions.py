@@ -16,6 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from arithlib.models.linear import product
 from arithlib.tasks.words import Group
 
 # Between the best score and the next, at least: exp(-800) is 0 in a float64. That is no more than the rounding of
@@ -65,8 +66,8 @@ class Layer:
         W_1, W_2, b_2 = self.W_1[:, reads], self.W_2[writes], self.b_2[writes]
         parts = x.flatten(0, 1)[:, reads].split(32)
         added = torch.zeros_like(x)
-        hidden = (F.linear(part, W_1, self.b_1).relu_() for part in parts)
-        added[..., writes] = torch.cat([F.linear(part, W_2, b_2) for part in hidden]).unflatten(0, x.shape[:2])
+        hidden = (product(part, W_1, self.b_1).relu_() for part in parts)
+        added[..., writes] = torch.cat([product(part, W_2, b_2) for part in hidden]).unflatten(0, x.shape[:2])
         return added
 
     def __call__(self, x: Tensor) -> Tensor:

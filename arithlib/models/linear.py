@@ -16,7 +16,7 @@ def product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """(..., I) x, (O, I) weight and (O,) bias -> (..., O), as `torch.nn.functional.linear`, to rounding."""
     onednn = torch.backends.mkldnn.is_available() and torch.backends.mkldnn.enabled
     suited = x.device.type == "cpu" and x.dtype == torch.float32 and x.shape[:-1].numel() >= FEWEST_ROWS
-    if not (onednn and suited):
+    if not (onednn and suited) or torch.is_autocast_enabled("cpu"):  # which keeps half as much for the backward pass
         return F.linear(x, weight, bias)
     return _Product.apply(x, weight, bias) if torch.is_grad_enabled() else _onednn(x, weight, bias)
 

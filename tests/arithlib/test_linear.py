@@ -48,3 +48,10 @@ def test_the_layer_is_a_linear_layer():
     layer, (x, *_) = Linear(24, 40), operands((64,))
     assert set(layer.state_dict()) == {"weight", "bias"}
     torch.testing.assert_close(layer(x), x @ layer.weight.T + layer.bias)
+
+
+def test_under_autocast_it_is_torchs_product_in_half_precision():
+    layer, (x, *_) = Linear(24, 40), operands((64,))
+    with torch.autocast("cpu", torch.bfloat16):
+        assert layer(x).dtype == torch.bfloat16
+        torch.testing.assert_close(layer(x), F.linear(x, layer.weight, layer.bias))

@@ -16,6 +16,7 @@ from bookkit.build.project import Project
 def project(tmp_path, monkeypatch):
     project = Project(tmp_path / "a book")
     project.site.mkdir(parents=True)
+    (project.root / "_toc.yml").write_text("format: jb-book\nroot: book/index\n")
     monkeypatch.setattr(Project, "find", lambda: project)
     return project
 

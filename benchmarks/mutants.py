@@ -8,7 +8,8 @@ A fault is applied to a clone of the last commit. Then run, each by itself:
     claims   its verdicts against theirs
 
 A chapter that takes longer than a minute is left out. Needs a built book, whose records say how long each takes.
-Interrupted, the same command at the same commit continues; `mutants.json` holds what was found.
+`mutants.json` holds what was found, and at which commit. Faults that it holds are not committed again: interrupted, the
+same command continues, and whoever wants a fault measured anew removes its entry, or the file.
 """
 
 import json
@@ -60,12 +61,18 @@ def apply(clone: Path, mutant: dict) -> None:
     path.write_text(text.replace(mutant["old"], mutant["new"]), encoding="utf-8")
 
 
+def imports(mutant: dict) -> tuple[str, re.Pattern]:
+    """The name of the faulty module, and what an import of it looks like."""
+    module = mutant["file"].removeprefix("notebooks/").removeprefix("book/").removesuffix(".py")
+    package, _, name = module.replace("/", ".").rpartition(".")
+    both = rf"\b{re.escape(package)}\.{name}\b|\bfrom {re.escape(package)} import [^\n]*\b{name}\b"
+    return name, re.compile(both)
+
+
 def test_files(clone: Path, mutant: dict) -> list[list[str]]:
     """Test files in two lots: those that name the faulty module, and all others of its room and above."""
     rooms = ("arithlib", "chapters") if mutant["file"].startswith(("arithlib", "notebooks")) else ("bookkit",)
-    module = mutant["file"].removeprefix("notebooks/").removeprefix("book/").removesuffix(".py")
-    package, _, name = module.replace("/", ".").rpartition(".")
-    named = re.compile(rf"\b{re.escape(package)}\.{name}\b|\bfrom {re.escape(package)} import [^\n]*\b{name}\b")
+    name, named = imports(mutant)
     lots = [[], []]
     paths = [file for room in rooms for file in (clone / "tests" / room).glob("test_*.py")]
     for path in sorted(paths, key=lambda path: (name not in path.stem, path)):
@@ -91,10 +98,12 @@ def digests(clone: Path) -> dict[str, str]:
     return {name: notebook_digest(clone, name, project.notebooks[name], registered) for name in project.notebooks}
 
 
-def chapter(clone: Path, before: dict[str, str], seconds: dict[str, float]) -> str | None:
-    """The cheapest chapter that reaches what was changed."""
+def chapter(clone: Path, mutant: dict, before: dict[str, str], seconds: dict[str, float]) -> str | None:
+    """The cheapest chapter that reaches what was changed; if there is any, one that imports its module itself."""
     after = digests(clone)
-    return min((name for name in seconds if after[name] != before[name]), key=seconds.get, default=None)
+    texts = {name: (clone / "notebooks" / f"{name}.ipynb").read_text(encoding="utf-8") for name in seconds}
+    reaching = [name for name in seconds if after[name] != before[name]]
+    return min(reaching, key=lambda name: (not imports(mutant)[1].search(texts[name]), seconds[name]), default=None)
 
 
 def rebuild(clone: Path, name: str) -> dict[str, int | bool]:
@@ -112,7 +121,7 @@ def examine(clone: Path, mutant: dict, before: dict[str, str], seconds: dict[str
     """All that is seen of one fault; the clone is put back."""
     try:
         apply(clone, mutant)
-        found = {"unit": unit(clone, mutant), "chapter": chapter(clone, before, seconds)}
+        found = {"unit": unit(clone, mutant), "chapter": chapter(clone, mutant, before, seconds)}
         return found | (rebuild(clone, found["chapter"]) if found["chapter"] else {})
     finally:
         subprocess.run(["git", "checkout", "-q", "."], cwd=clone, check=True)
@@ -126,14 +135,13 @@ def main() -> None:
     commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, check=True, capture_output=True, text=True)
     mutants = yaml.safe_load(RESULTS.with_suffix(".yaml").read_text(encoding="utf-8"))
     results = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
-    if results.get("commit") != commit.stdout.strip():
-        results = {"commit": commit.stdout.strip(), "found": {}}
     project = Project(ROOT)
     # Of chapters that compute something themselves.
     chapters = [name for name, settings in project.notebooks.items() if not settings["files"]]
     seconds = {name: json.loads((project.records(name) / "run.json").read_text())["seconds"] for name in chapters}
     seconds = {name: taken for name, taken in seconds.items() if taken <= LONGEST}
-    waiting = [mutant for mutant in mutants if mutant["about"] not in results["found"]]
+    results = {mutant["about"]: results[mutant["about"]] for mutant in mutants if mutant["about"] in results}
+    waiting = [mutant for mutant in mutants if mutant["about"] not in results]
     with tempfile.TemporaryDirectory() as folder:
         clones = SimpleQueue()
         workers = os.cpu_count() or 1
@@ -151,11 +159,11 @@ def main() -> None:
 
         with ThreadPoolExecutor(workers) as pool:
             for mutant, found in tqdm(pool.map(job, waiting), total=len(waiting), unit="fault"):
-                results["found"][mutant["about"]] = {"file": mutant["file"]} | found
+                results[mutant["about"]] = {"file": mutant["file"], "commit": commit.stdout.strip()} | found
                 write_atomic(RESULTS, (json.dumps(results, indent=1, ensure_ascii=False) + "\n").encode())
                 if not caught(found):
                     tqdm.write(f"not seen: {mutant['file']}: {mutant['about']}")
-    print(f"{sum(map(caught, results['found'].values()))} of {len(results['found'])} faults were seen")
+    print(f"{sum(map(caught, results.values()))} of {len(results)} faults were seen")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """What a perfect adder gets wrong, against every sum, every draw of the offset, and an adder that runs."""
 
+import functools
 import itertools
 from fractions import Fraction
 from math import comb
@@ -74,6 +75,7 @@ def test_the_rows_a_step_needs_follow_the_reading(reading, carry):
     assert rows_needed(4, carry, reading) == plain_needs(4, carry, reading)
 
 
+@functools.cache
 def enumerated(length, carry, offsets, last_row, reading):
     """Every sequence of draws, one a step, or one for all."""
     needs = plain_needs(length, carry, reading)

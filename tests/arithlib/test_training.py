@@ -217,8 +217,7 @@ def test_a_run_killed_with_signal_9_resumes_to_the_bit_identical_checkpoint(tmp_
         environment = os.environ | {"PYTHONWARNINGS": "ignore"}
         return subprocess.Popen(command, cwd=Path(__file__).parents[2], env=environment)
 
-    assert start("whole").wait() == 0
-    process = start("killed", then="waits")
+    whole, process = start("whole"), start("killed", then="waits")
     while not (tmp_path / "killed/waits").exists():
         assert process.poll() is None, "the run ended before it could be killed"
         time.sleep(0.01)
@@ -226,7 +225,7 @@ def test_a_run_killed_with_signal_9_resumes_to_the_bit_identical_checkpoint(tmp_
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert not (tmp_path / "killed/killed.json").exists()
-    assert start("killed").wait() == 0
+    assert start("killed").wait() == whole.wait() == 0
     whole, _ = load_tensors(tmp_path / "whole/killed.safetensors")
     resumed, _ = load_tensors(tmp_path / "killed/killed.safetensors")
     assert whole.keys() == resumed.keys()

@@ -8,8 +8,8 @@ A fault is applied to a clone of the last commit. Then run, each by itself:
     claims   its verdicts against theirs
 
 A chapter that takes longer than a minute is left out. Needs a built book, whose records say how long each takes.
-`mutants.json` holds what was found, and at which commit. Faults that it holds are not committed again: interrupted, the
-same command continues, and whoever wants a fault measured anew removes its entry, or the file.
+`mutants.json` holds what was found, and at which commit. Faults that it holds are not committed again: interrupted,
+the same command continues, and whoever wants a fault measured anew removes its entry, or the file.
 """
 
 import json

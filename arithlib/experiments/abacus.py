@@ -27,12 +27,12 @@ CELL = 50
 class OperandObjective:
     """Cross-entropy of the answers of fresh problems at every step, seeded by the step.
 
-    On a CPU a batch is computed in four groups of similar length; on a GPU at one width in bfloat16, compiled.
+    On a CPU a batch is computed in three groups of similar length; on a GPU at one width in bfloat16, compiled.
     """
 
     def __init__(self, experiment: "AbacusExperiment", model: LoopedTransformer, device: torch.device):
         self.experiment, self.device, on_gpu = experiment, device, device.type == "cuda"
-        self.parts = 1 if on_gpu else 4
+        self.parts = 1 if on_gpu else 3
         if on_gpu:
             model.kernel = best_kernel(device, biased="fire" in model.positions.parts)
             print(f"attention kernel: {model.kernel}", flush=True)

@@ -12,17 +12,24 @@ from torch.autograd.function import once_differentiable
 FEWEST_ROWS = 32
 
 
-def product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """(..., I) x, (O, I) weight and (O,) bias -> (..., O), as `torch.nn.functional.linear`, to rounding."""
+def product(x: Tensor, weight: Tensor, bias: Tensor | None = None, gelu: bool = False) -> Tensor:
+    """(..., I) x, (O, I) weight and (O,) bias -> (..., O), as `torch.nn.functional.linear`, to rounding.
+
+    gelu: apply the GELU to it, which costs little before the result leaves the caches.
+    """
     onednn = torch.backends.mkldnn.is_available() and torch.backends.mkldnn.enabled
     suited = x.device.type == "cpu" and x.dtype == torch.float32 and x.shape[:-1].numel() >= FEWEST_ROWS
     if not (onednn and suited) or torch.is_autocast_enabled("cpu"):  # which keeps half as much for the backward pass
-        return F.linear(x, weight, bias)
-    return _Product.apply(x, weight, bias) if torch.is_grad_enabled() else _onednn(x, weight, bias)
+        y = F.linear(x, weight, bias)
+    elif torch.is_grad_enabled():
+        y = _Product.apply(x, weight, bias)
+    else:
+        return _onednn(x, weight, bias, "gelu" if gelu else "none")
+    return F.gelu(y) if gelu else y
 
 
-def _onednn(x, weight, bias=None):
-    return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
+def _onednn(x, weight, bias=None, then="none"):
+    return torch.ops.mkldnn._linear_pointwise(x, weight, bias, then, [], "none")
 
 
 class _Product(torch.autograd.Function):
@@ -49,5 +56,5 @@ class _Product(torch.autograd.Function):
 class Linear(nn.Linear):
     """The layer of that product."""
 
-    def forward(self, x: Tensor) -> Tensor:
-        return product(x, self.weight, self.bias)
+    def forward(self, x: Tensor, gelu: bool = False) -> Tensor:
+        return product(x, self.weight, self.bias, gelu)

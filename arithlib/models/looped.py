@@ -112,7 +112,7 @@ class Layer(nn.Module):
         z, pattern = attend(q, k, v, kernel, bias)
         x = x + self.out(z.flatten(2))
         normed = self.norm_mlp(x) + e if self.inject else self.norm_mlp(x)
-        return x + self.mlp_out(F.gelu(self.mlp_in(normed))), pattern
+        return x + self.mlp_out(self.mlp_in(normed, gelu=True)), pattern
 
 
 class LoopedTransformer(nn.Module):

@@ -32,7 +32,8 @@ def of_steps(steps, lr=1.5e-3, evaluations=50):
 def presets():
     """Every run of part 3."""
     yield AbacusExperiment(
-        name="abacus-live", about="up to 6 digits, trained while the book is built (chapter 31)", **of_steps(1600),
+        name="abacus-live", about="up to 6 digits, trained while the book is built (chapter 31)",
+        **of_steps(1600, evaluations=25),
         task=SIX, offsets=Offsets("per batch", k=30), model=LoopedConfig(offset=8),
         snapshot_steps=tuple(range(0, 1601, 160)),
     )  # fmt: skip

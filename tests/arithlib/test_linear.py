@@ -20,7 +20,9 @@ def test_it_is_torchs_product_with_and_without_gradients(rows):
     with torch.no_grad():
         torch.testing.assert_close(product(x, weight, bias), F.linear(x, weight, bias))
         torch.testing.assert_close(product(x, weight), x @ weight.T)
+        torch.testing.assert_close(product(x, weight, bias, gelu=True), F.gelu(F.linear(x, weight, bias)))
     torch.testing.assert_close(product(x, weight.requires_grad_(), bias), F.linear(x, weight, bias))
+    torch.testing.assert_close(product(x, weight, bias, gelu=True), F.gelu(F.linear(x, weight, bias)))
 
 
 @pytest.mark.parametrize("rows", ROWS)

@@ -43,6 +43,13 @@ def test_sums_differences_and_products_are_pythons(several):
     assert numbers_of(multiply(a, b)) == [x * y for x, y in several]
 
 
+def test_every_product_of_two_numbers_of_two_digits():
+    """Among them 79 * 79, in which a column hands on two."""
+    a, b = torch.cartesian_prod(torch.arange(100), torch.arange(100)).unbind(1)
+    digits = [digits_of(numbers.tolist(), 2) for numbers in (a, b)]
+    assert numbers_of(multiply(*digits)) == (a * b).tolist()
+
+
 def test_long_products_of_nines_carry_everywhere():
     nines = digits_of([10**40 - 1])
     assert numbers_of(multiply(nines, nines)) == [(10**40 - 1) ** 2]

@@ -37,6 +37,8 @@ def test(args: list[str]) -> int:
     """Make the book, then run every test against it, test files side by side. Further arguments go to pytest."""
     project = Project.find()
     pytest = [sys.executable, "-m", "pytest", "--numprocesses", "logical", "--dist", "loadfile"]
+    # Files of many tests would come first, and those of few and long ones last: then one process runs on alone.
+    pytest.append("--no-loadscope-reorder")
     return run_workflow(project, "book", []) or run([*pytest, *args], project.root)
 
 

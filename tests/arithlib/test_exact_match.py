@@ -148,14 +148,14 @@ def test_an_error_in_one_column_shows_there():
     assert scores.error_by_place[:6].tolist() == pytest.approx([0, 0, float(even.double().mean()), 0, 0, 0])
 
 
-def test_perplexity_is_the_reciprocal_geometric_mean():
-    problems = TASK.from_numbers([(1, 1)])
+def test_perplexity_is_the_reciprocal_geometric_mean_over_the_tokens_of_each_answer():
+    problems = TASK.from_numbers([(1, 1), (999_999, 1), (5, 5)])
 
     class Even(Adder):
         def forward(self, tokens, *_, **__):
             return torch.zeros(*tokens.shape, 15)
 
-    assert float(score(Even(), problems).perplexity) == pytest.approx(15)
+    assert score(Even(), problems).perplexity.tolist() == pytest.approx([15, 15, 15])
 
 
 def test_a_grid_finds_the_cells_that_fail():

@@ -36,6 +36,14 @@ def test_noise_shows_as_residual_and_lowers_the_share_of_variance():
     assert 0.6 < circle.variance < 0.85  # planted 4, noise 40 * 0.04
 
 
+def test_the_spread_of_the_radius_is_a_share_of_it():
+    small, large = (fit_circle(scale * planted_circle(113, 9, squash=0.4), 9) for scale in (1, 50))
+    assert large.radius_spread == pytest.approx(small.radius_spread) and large.radius > 40 * small.radius
+    angle = 2 * torch.pi * torch.arange(113, dtype=torch.float64) / 113
+    distance = (angle.cos().square() + 0.16 * angle.sin().square()).sqrt()
+    assert small.radius_spread == pytest.approx(float(distance.std() / distance.mean()))
+
+
 def test_noise_alone_is_no_circle():
     noise = torch.randn(113, 40, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     assert fit_circle(noise, 9).residual > 0.5
@@ -49,8 +57,9 @@ def test_a_frequency_or_a_width_that_cannot_be_is_refused():
         fit_circle(torch.ones(113, 1), 3)
 
 
-def test_the_plane_is_orthonormal_and_its_axes_point_along_the_cosine_and_the_sine():
-    x = planted_circle(113, 9)
+@pytest.mark.parametrize("turned", [1, -1])  # which way a factorisation points depends on where the circle lies
+def test_the_plane_is_orthonormal_and_its_axes_point_along_the_cosine_and_the_sine(turned):
+    x = turned * planted_circle(113, 9)
     plane = circle_plane(x, 9)
     torch.testing.assert_close(plane.T @ plane, torch.eye(2, dtype=torch.float64))
     assert (fourier_coefficients(x)[wave_rows([9])] @ plane).diagonal().min() > 0

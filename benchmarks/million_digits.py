@@ -10,7 +10,7 @@ from timing import growth
 
 from arithlib import load
 from arithlib.streaming import Stream, columns, margins
-from arithlib.tasks.stress import KINDS, stress_sums
+from arithlib.tasks.worst_case_sums import KINDS, stress_sums
 
 HARDEST = KINDS.index("chain through unequal digits")
 

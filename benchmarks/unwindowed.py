@@ -2,8 +2,8 @@
 
 python -m arithlib bench unwindowed        five minutes of one core
 
-100 sums for each seed, one of each hard kind of `arithlib.tasks.stress` and random ones. Every token is then given
-again and all keys read in float64, for the least lead of a right token. Prints a line for each seed.
+100 sums for each seed, one of each hard kind of `arithlib.tasks.worst_case_sums` and random ones. Every token is then
+given again and all keys read in float64, for the least lead of a right token. Prints a line for each seed.
 """
 
 import time
@@ -14,7 +14,7 @@ from arithlib import checkpoints
 from arithlib.analysis.dilution import read
 from arithlib.streaming import Stream
 from arithlib.tasks.operands import add, lengths_of
-from arithlib.tasks.stress import stress_sums
+from arithlib.tasks.worst_case_sums import stress_sums
 
 DIGITS, COUNT = 10_000, 100
 

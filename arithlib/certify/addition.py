@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from arithlib.certify.balls import Ball, einsum, margin, relu, softmax
+from arithlib.certify.ball_arithmetic import Ball, einsum, margin, relu, softmax
 from arithlib.models.column import ANSWER, ColumnTransformer
 from arithlib.streaming import OWN, WINDOW_SLOTS
 from arithlib.tokenizer import ABSENT, ALPHABET, END, EQUALS, PLUS

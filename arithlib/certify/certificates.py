@@ -11,9 +11,9 @@ from pathlib import Path
 
 from arithlib import checkpoints
 from arithlib.certify.addition import ProofError, examine, reachable, text
-from arithlib.certify.balls import FUNCTION_ERROR
+from arithlib.certify.ball_arithmetic import FUNCTION_ERROR
+from arithlib.certify.case_split import prove
 from arithlib.certify.rounding import SLOPE_ERROR, ZERO_BELOW, rounding
-from arithlib.certify.splitting import prove
 from arithlib.files import write_atomic
 from arithlib.tokenizer import ALPHABET
 

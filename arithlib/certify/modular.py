@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from arithlib.analysis.fourier import fourier_basis, power_spectrum, wave_rows
-from arithlib.certify.balls import Ball, einsum, relu, softmax
+from arithlib.certify.ball_arithmetic import Ball, einsum, relu, softmax
 from arithlib.models.grokking import GrokkingTransformer
 
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from arithlib.certify.addition import token_tables
-from arithlib.certify.balls import FUNCTION_ERROR, UNIT, einsum, gamma
-from arithlib.certify.leakage import require_fading
+from arithlib.certify.ball_arithmetic import FUNCTION_ERROR, UNIT, einsum, gamma
+from arithlib.certify.tail_bounds import require_fading
 from arithlib.models.column import ANSWER, ColumnTransformer
 from arithlib.streaming import KEY_TOKENS
 from arithlib.tokenizer import END, EQUALS

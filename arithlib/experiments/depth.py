@@ -15,8 +15,8 @@ from arithlib.experiments.base import Experiment
 from arithlib.models.attention import best_kernel
 from arithlib.models.looped import LoopedConfig, LoopedTransformer
 from arithlib.settings import of_kind
-from arithlib.tasks.hops import Hops, find
-from arithlib.tasks.many import ManyOperands
+from arithlib.tasks.multi_operand import ManyOperands
+from arithlib.tasks.p_hop import Hops, find
 from arithlib.tokenizer import END
 
 IGNORE_INDEX = -100  # a target that the loss and the score pass over

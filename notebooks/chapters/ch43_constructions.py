@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from arithlib.models.linear import product
-from arithlib.tasks.words import Group
+from arithlib.tasks.group_words import Group
 
 # Between the best score and the next, at least: exp(-800) is 0 in a float64. That is no more than the rounding of
 # attention which the proofs allow themselves; from about 40 on the sums come out the same.

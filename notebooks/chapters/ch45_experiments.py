@@ -11,7 +11,7 @@ import torch
 from arithlib.experiments.depth import IGNORE_INDEX, DepthExperiment, Examples
 from arithlib.models.looped import LoopedConfig
 from arithlib.settings import of_kind
-from arithlib.tasks.words import Group, alternating, cyclic, symmetric
+from arithlib.tasks.group_words import Group, alternating, cyclic, symmetric
 
 GROUPS = {group.name: group for group in (cyclic(60), alternating(5), symmetric(5))}
 

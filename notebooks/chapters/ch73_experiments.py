@@ -13,7 +13,7 @@ from arithlib.models.column import ColumnConfig, ColumnTransformer, kept_weights
 from arithlib.settings import of_kind
 from arithlib.streaming import add, columns, context_logits, contexts, slots
 from arithlib.tasks.operands import OperandTask
-from arithlib.tasks.stress import covering_sums
+from arithlib.tasks.worst_case_sums import covering_sums
 
 LAST_SLOT = -1  # of `slots`: the answer token itself
 HARDEST_EVERY = 100  # steps after which the hardest situations are looked for again

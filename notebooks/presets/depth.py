@@ -8,8 +8,8 @@ arithlib train "depth-gpu-*"        those of the published width, a minute or tw
 from arithlib.experiments import sweep
 from arithlib.experiments.depth import AdditionExperiment, HopExperiment
 from arithlib.models.looped import LoopedConfig
-from arithlib.tasks.hops import Hops
-from arithlib.tasks.many import ManyOperands
+from arithlib.tasks.multi_operand import ManyOperands
+from arithlib.tasks.p_hop import Hops
 from arithlib.training import AdamW
 
 SEEDS = range(3)

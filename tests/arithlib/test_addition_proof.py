@@ -7,8 +7,8 @@ import torch
 from arithlib import checkpoints, streaming
 from arithlib.certify import certificates
 from arithlib.certify.addition import ProofError, examine, following, logits, reachable, text
+from arithlib.certify.case_split import Proof
 from arithlib.certify.mutants import answers, visits
-from arithlib.certify.splitting import Proof
 from arithlib.models.column import ColumnConfig, ColumnTransformer, segment_ids
 from arithlib.models.positions import number_index
 from arithlib.streaming import OWN, WINDOW_DISTANCE, WINDOW_NUMBER, WINDOW_SLOTS

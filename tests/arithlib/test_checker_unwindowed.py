@@ -12,9 +12,9 @@ from safetensors.torch import load_file, save_file
 from arithlib import checkpoints
 from arithlib.analysis.dilution import read
 from arithlib.certify import checker
-from arithlib.certify.leakage import Bound
+from arithlib.certify.case_split import Neighbours, _assured
 from arithlib.certify.rounding import rounding
-from arithlib.certify.splitting import Neighbours, _assured
+from arithlib.certify.tail_bounds import Bound
 from arithlib.streaming import columns
 from arithlib.tasks.operands import OperandTask
 

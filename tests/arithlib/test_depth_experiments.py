@@ -9,8 +9,8 @@ from short_runs import seeded, trained
 from arithlib import experiments
 from arithlib.experiments.depth import IGNORE_INDEX, AdditionExperiment, HopExperiment
 from arithlib.models.looped import LoopedConfig
-from arithlib.tasks.hops import Hops, find
-from arithlib.tasks.many import ManyOperands
+from arithlib.tasks.multi_operand import ManyOperands
+from arithlib.tasks.p_hop import Hops, find
 from arithlib.tokenizer import CharacterTokenizer
 from arithlib.training import AdamW
 from presets.depth import shapes

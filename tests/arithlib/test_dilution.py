@@ -22,7 +22,7 @@ from arithlib.analysis.dilution import (
 from arithlib.models.column import ANSWER, RELATIVE, ColumnConfig, ColumnTransformer, column_distance, segment_ids
 from arithlib.streaming import columns
 from arithlib.tasks.operands import OperandTask
-from arithlib.tasks.stress import stress_sums
+from arithlib.tasks.worst_case_sums import stress_sums
 
 TINY = dict(d_model=8, n_heads=2, d_mlp=16)
 SUMS = OperandTask(max_digits=9).sample(25, torch.Generator().manual_seed(0))

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from arithlib import checkpoints
-from arithlib.certify.balls import margin
+from arithlib.certify.ball_arithmetic import margin
 from arithlib.certify.modular import run, shorten, unordered_pairs
 from arithlib.models.grokking import GrokkingConfig, GrokkingTransformer
 

@@ -8,12 +8,12 @@ import torch
 
 from arithlib import checkpoints
 from arithlib.analysis.dilution import read
-from arithlib.certify.balls import FUNCTION_ERROR
+from arithlib.certify.ball_arithmetic import FUNCTION_ERROR
 from arithlib.certify.rounding import SLOPE_ERROR, ZERO_BELOW, rounding
 from arithlib.models.column import ColumnConfig, ColumnTransformer
 from arithlib.streaming import columns, context_logits, contexts, margins, slots
 from arithlib.tasks.operands import OperandTask
-from arithlib.tasks.stress import stress_sums
+from arithlib.tasks.worst_case_sums import stress_sums
 
 NAMES = [f"adder-unwindowed-s{seed}" for seed in range(3)]
 MODEL = checkpoints.load(NAMES[1]).model

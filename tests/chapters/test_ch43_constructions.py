@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from short_runs import seeded
 
-from arithlib.tasks.hops import Hops, find
-from arithlib.tasks.words import alternating, cyclic, symmetric
+from arithlib.tasks.group_words import alternating, cyclic, symmetric
+from arithlib.tasks.p_hop import Hops, find
 from chapters.ch43_constructions import (
     CotLooper,
     Decoder,

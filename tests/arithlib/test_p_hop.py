@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arithlib.tasks.hops import Hops, find
+from arithlib.tasks.p_hop import Hops, find
 
 
 def find_1(v, i):

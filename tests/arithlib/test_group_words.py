@@ -5,7 +5,7 @@ from itertools import permutations, product
 import pytest
 import torch
 
-from arithlib.tasks.words import alternating, cyclic, symmetric
+from arithlib.tasks.group_words import alternating, cyclic, symmetric
 
 GROUPS = [symmetric(5), alternating(5), cyclic(60), cyclic(113), symmetric(3)]
 

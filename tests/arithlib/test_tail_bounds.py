@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from arithlib import checkpoints
-from arithlib.certify.leakage import assured_lead
 from arithlib.certify.mutants import visits
+from arithlib.certify.tail_bounds import assured_lead
 from arithlib.models.column import RELATIVE, ColumnConfig, ColumnTransformer
 from arithlib.tasks.operands import OperandTask
 

@@ -5,7 +5,7 @@ import torch
 
 from arithlib.streaming import columns, contexts
 from arithlib.tasks.operands import OperandTask, lengths_of, longest_carry_chain, numbers_of
-from arithlib.tasks.stress import KINDS, covering_sums, stress_sums
+from arithlib.tasks.worst_case_sums import KINDS, covering_sums, stress_sums
 
 
 @pytest.mark.parametrize("digits", [2, 3, 10, 11, 500])

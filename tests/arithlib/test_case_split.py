@@ -8,11 +8,11 @@ import torch
 
 from arithlib import checkpoints
 from arithlib.analysis.dilution import read
-from arithlib.certify import splitting
+from arithlib.certify import case_split
 from arithlib.certify.addition import reachable
-from arithlib.certify.leakage import Bound, far_weight
+from arithlib.certify.case_split import Neighbours, _assured, _split, prove
 from arithlib.certify.mutants import visits
-from arithlib.certify.splitting import Neighbours, _assured, _split, prove
+from arithlib.certify.tail_bounds import Bound, far_weight
 from arithlib.models.column import ColumnConfig, ColumnTransformer
 from arithlib.streaming import WINDOW_SLOTS, columns
 from arithlib.tasks.operands import OperandTask
@@ -116,7 +116,7 @@ def test_a_fault_in_one_short_sum_is_no_empty_split(monkeypatch):
         short = (behind[:, 0] == signs) & (ahead[:, 0] == one_two) & (ahead[:, 1:] == ended).all(1)
         return torch.where(short, -1.0, 1.0).double(), farther, further_on
 
-    monkeypatch.setattr(splitting, "_assured", wrong_in_one_sum)
+    monkeypatch.setattr(case_split, "_assured", wrong_in_one_sum)
     proof = prove(checkpoints.load(NAME).model)
     assert proof.undecided == {(1, 1): 1, (1, 2): 1}  # 1 + 2 and nothing else, known from end to end
     assert not proof.complete and proof.lead == -1
@@ -153,6 +153,6 @@ def test_a_model_that_does_not_fade_is_refused(positions):
 
 
 def test_giving_up_is_said(monkeypatch):
-    monkeypatch.setattr(splitting, "CASES_A_PASS", 1000)
+    monkeypatch.setattr(case_split, "CASES_A_PASS", 1000)
     proof = prove(checkpoints.load(NAME).model, most_columns=2)
     assert not proof.complete and proof.undecided[1, 1] > 0

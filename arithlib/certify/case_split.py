@@ -1,8 +1,8 @@
 """A proof without a window: where the bound on far tokens is too weak, look at one more column (chapter 71).
 
-A context is what a token has near. `arithlib.certify.leakage` bounds what all tokens beyond can change. Where that
-is not enough, the cases of the next column behind, or ahead, are told apart. What is then unknown begins one step
-further away and weighs less by a factor e^-slope. A case that is still open is split again.
+A context is what a token has near. `arithlib.certify.tail_bounds` bounds what all tokens beyond can change. Where
+that is not enough, the cases of the next column behind, or ahead, are told apart. What is then unknown begins one
+step further away and weighs less by a factor e^-slope. A case that is still open is split again.
 
 Dimensions: C cases, S known tokens, H heads. A case is known by K columns behind (the token's own is the first) and M
 pairs of digits ahead (the first is the column to be added).
@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from arithlib.certify.addition import reachable, text
-from arithlib.certify.leakage import AHEAD, Bound
+from arithlib.certify.tail_bounds import AHEAD, Bound
 from arithlib.models.column import ColumnTransformer
 from arithlib.streaming import KEY_TOKENS, OWN, WINDOW_SLOTS
 from arithlib.tokenizer import ABSENT, ALPHABET, END, EQUALS

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arithlib.tasks.many import ManyOperands
+from arithlib.tasks.multi_operand import ManyOperands
 from arithlib.tokenizer import CharacterTokenizer
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from arithlib.certify import balls
-from arithlib.certify.balls import Ball, einsum, margin, relu, softmax
+from arithlib.certify import ball_arithmetic
+from arithlib.certify.ball_arithmetic import Ball, einsum, margin, relu, softmax
 
 rng = np.random.default_rng(0)
 
@@ -34,7 +34,7 @@ def test_dot_products_stay_in_their_balls_in_every_order():
 
 def test_without_rounding_in_the_bound_they_would_not(monkeypatch):
     x, w = float32(40, 200), float32(200)
-    monkeypatch.setattr(balls, "UNIT", 0.0)
+    monkeypatch.setattr(ball_arithmetic, "UNIT", 0.0)
     assert not inside(in_some_order(x * w), einsum("ij,j->i", Ball.exact(x), Ball.exact(w)))
 
 

@@ -126,3 +126,12 @@ def test_another_place_of_the_smallest_margin_is_rejected(forged):
 def test_weights_that_are_no_numbers_are_rejected(forged):
     with pytest.raises(checker.Rejected, match="not finite"):
         forged(weight=("near", 0), by=np.inf)
+
+
+def test_what_underflows_lies_within_the_bounds():
+    """Products below 2^-150 are zero in float32, however they are summed."""
+    x, weight = np.full((1, 40), 2.0**-80), np.full((1, 40), 2.0**-80)
+    computed = float((x.astype(np.float32) * weight.astype(np.float32)).sum())
+    low, high = checker.linear((x, x), weight, checker.FLOAT32[0])
+    assert computed == 0 < (x * weight).sum()
+    assert low[0, 0] <= computed <= high[0, 0]

@@ -336,3 +336,11 @@ def test_circles_help_and_a_period_that_tells_little_does_not():
         for periods in ((), (10, 100), PERIODS, (1000,))
     }
     assert min(right[PERIODS], right[(10, 100)]) > 0.9 > 0.3 > right[()] > right[(1000,)]
+
+
+def test_line_and_circles_share_the_variance():
+    """Beside a circle so slow that it tells no two sums apart, the line is left with half of it."""
+    a, b = torch.randint(100, (2, 20_000), generator=seeded())
+    right = float((add_noisy(a, b, (1e6,), 0.5, seeded()) == a + b).double().mean())
+    assert right == pytest.approx(line_sums_right(0.5 * 2**0.5), abs=0.015)
+    assert abs(right - line_sums_right(0.5)) > 0.05

@@ -36,6 +36,10 @@ def test_operands_fill_their_range_and_a_seed_fixes_them():
     assert draw(0).equal(draw(0)) and not draw(0).equal(draw(1))
 
 
+def test_an_answer_has_room_for_the_largest_sum_and_no_more():
+    assert [ManyOperands(3).answer_width(n) for n in (1, 2, 10, 11, 100, 101)] == [3, 4, 4, 5, 5, 6]
+
+
 def test_what_cannot_be_drawn_is_refused():
     with pytest.raises(ValueError, match="digits = 0"):
         ManyOperands(0)

@@ -3,7 +3,9 @@
 import pytest
 import torch
 
+from arithlib.evaluation import per_example_loss
 from arithlib.experiments import GrokkingExperiment
+from arithlib.experiments.grokking import ModularObjective
 from arithlib.models.grokking import GrokkingConfig, GrokkingTransformer
 from arithlib.tasks.modular import ModularAddition
 
@@ -103,3 +105,15 @@ def test_unknown_choices_and_an_impossible_mixer_are_refused():
         GrokkingConfig(positions="rotary")
     with pytest.raises(ValueError, match="call answer_logits without a mixer"):
         GrokkingTransformer(GrokkingConfig(**SMALL, layer_norm=True)).mixer(TASK.pairs)
+
+
+@pytest.mark.parametrize("positions", ["none", "learned"])
+def test_the_training_loss_is_the_mean_over_all_ordered_pairs_that_train(positions):
+    """Mirrored pairs are one row of the batch, and count as often as they train."""
+    task = ModularAddition(p=13, train_fraction=0.5)
+    model = GrokkingTransformer(GrokkingConfig(**SMALL | {"p": 13}, positions=positions), seed=1)
+    objective = ModularObjective(task, model, torch.device("cpu"))
+    each = per_example_loss(model.answer_logits(task.train_pairs), task.answers(task.train_pairs))
+    torch.testing.assert_close(objective.loss(model, 0), each.mean())
+    unseen = per_example_loss(model.answer_logits(task.test_pairs), task.answers(task.test_pairs))
+    assert objective.evaluate(model)["test_loss"] == pytest.approx(float(unseen.mean().detach()))

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from arithlib import load, streaming
-from arithlib.models.column import RELATIVE, ColumnConfig, ColumnTransformer
+from arithlib.models.column import ANSWER, RELATIVE, ColumnConfig, ColumnTransformer
 from arithlib.streaming import (
     Stream,
     any_size,
@@ -137,6 +137,17 @@ def test_beyond_the_reach_weights_are_exactly_zero():
     scores = scores + model.bias_at(number, distance)
     pattern = scores.masked_fill((keys == ABSENT)[..., None], -torch.inf).softmax(1)
     assert (pattern[0, outside] == 0).all() and (pattern[0, ~outside] > 0).any()
+
+
+def test_no_key_beyond_the_reach_can_outweigh_a_token_that_scores_itself_low():
+    """With scores far apart a strong key may be far away and still count beside a token that hardly sees itself."""
+    model = made("alibi")
+    torch.nn.init.constant_(model.log_slope, 1.0)
+    model.qkv.weight.mul_(10)
+    score, query = model.score_table(), torch.arange(10)
+    own = score[query, ANSWER, query] + model.near[:, ANSWER, 1]  # (10, H)
+    needed = ((104 + score[:10].amax((1, 2)) - own) / model.log_slope.exp()).max()
+    assert reach_of(model) >= needed > 104 / model.log_slope.exp().min() + 10
 
 
 def test_any_integer_of_at_least_zero_is_added_and_nothing_else():

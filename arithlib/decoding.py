@@ -53,11 +53,11 @@ def greedy(
                 policy.draw(len(prompts), generator) if policy.policy == "redrawn" else draw
                 for policy, draw in zip(policies, draws, strict=True)
             ]
-        opinions = [
+        log_probs = [
             model(tokens, draw, loops, store)[:, -1].double().log_softmax(-1)
             for draw, store in zip(draws, stores, strict=True)
         ]
-        chosen = torch.stack(opinions).mean(0).argmax(-1)
+        chosen = torch.stack(log_probs).mean(0).argmax(-1)
         chosen = torch.where(done, END, chosen)
         tokens, done = torch.cat([tokens, chosen[:, None]], 1), done | (chosen == END)
         if bool(done.all()):

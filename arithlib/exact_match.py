@@ -114,13 +114,13 @@ def _measure(model, problems, columns, draws, loops):
     places = (problems.start[:, None] + columns).clamp(max=tokens.shape[1] - 1)
     first, last = int(places.min()), int(places.max())
     row = torch.arange(len(tokens), device=tokens.device)[:, None]
-    opinions = [
+    log_probs = [
         # From the end: a model may return the logits of all tokens.
         model(tokens[:, :last], draw, loops, since=first - 1)[row, places - last - 1].double().log_softmax(-1)
         for draw in draws
     ]
-    opinion, targets = torch.stack(opinions).mean(0), tokens.gather(1, places)
-    return opinion.argmax(-1) == targets, opinion.gather(2, targets[..., None])[..., 0]
+    log_prob, targets = torch.stack(log_probs).mean(0), tokens.gather(1, places)
+    return log_prob.argmax(-1) == targets, log_prob.gather(2, targets[..., None])[..., 0]
 
 
 def length_grid(

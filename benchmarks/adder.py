@@ -94,7 +94,7 @@ def by_digits(model, task, digits=(10, 20, 40, 80), count=50):
 
 def scored_plainly(model, sums, policies, generator):
     """(B,) exact match as one writes it first: all sums filled to one length, all logits, MKL's products."""
-    rows, opinion = torch.arange(len(sums)), 0
+    rows, log_prob = torch.arange(len(sums)), 0
     with torch.no_grad(), torch.backends.mkldnn.flags(enabled=False):
         for policy in policies:
             logits = model(sums.tokens[:, :-1], policy.draw(len(sums), generator))
@@ -103,8 +103,8 @@ def scored_plainly(model, sums, policies, generator):
                 place = (sums.start + step).clamp(max=sums.tokens.shape[1] - 1)
                 again = model(sums.tokens[:, : int(place.max())], policy.draw(len(sums), generator))
                 logits[rows, place - 1] = again[rows, place - 1]
-            opinion = opinion + logits.double().log_softmax(-1)
-    return ((opinion.argmax(-1) == sums.tokens[:, 1:]) | ~sums.answer_mask[:, 1:]).all(1)
+            log_prob = log_prob + logits.double().log_softmax(-1)
+    return ((log_prob.argmax(-1) == sums.tokens[:, 1:]) | ~sums.answer_mask[:, 1:]).all(1)
 
 
 def scored(model, sums, policies, generator):
@@ -116,7 +116,7 @@ def grid(model, experiment):
     measured = {}
     for what, (policies, count) in {
         "one offset": ([model.offsets], 40),
-        "eight offsets": (experiment.voters(model, GRID[-1]), 5),
+        "eight offsets": (experiment.offset_ensemble(model, GRID[-1]), 5),
         "redrawn offsets": ([Offsets("redrawn", k=experiment.offsets.k)], 2),
     }.items():
         lengths = torch.cartesian_prod(*2 * [torch.tensor(GRID)]).repeat_interleave(count, 0)

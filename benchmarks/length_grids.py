@@ -21,7 +21,7 @@ def main():
         grids = {
             f"{N} x {N}, one offset": (range(1, N + 1), None),
             f"{2 * N} x {2 * N}, one offset": (range(4, 2 * N + 1, 4), None),
-            f"{2 * N} x {2 * N}, eight offsets": (range(4, 2 * N + 1, 4), partial(experiment.voters, model)),
+            f"{2 * N} x {2 * N}, eight offsets": (range(4, 2 * N + 1, 4), partial(experiment.offset_ensemble, model)),
         }
         for what, (lengths, offsets) in grids.items():
             grid = length_grid(model, task, lengths, lengths, offsets=offsets)

@@ -154,7 +154,7 @@ class AbacusExperiment(Experiment):
             measured["exact_match_grid"] = self._grids(model)
         return measured | (self._at_snapshots(run) if run.snapshots else {})
 
-    def voters(self, model: LoopedTransformer, digits: int) -> list[Offsets] | None:
+    def offset_ensemble(self, model: LoopedTransformer, digits: int) -> list[Offsets] | None:
         """Eight offsets that keep problems with operands of so many digits on trained rows; None where none does."""
 
         def longest(operand):
@@ -168,7 +168,7 @@ class AbacusExperiment(Experiment):
     def _together(self, model):
         shares = []
         for problems in self.objective(model, torch.device("cpu")).by_length:
-            scores = score(model, problems, offsets=self.voters(model, problems.a.shape[1]))
+            scores = score(model, problems, offsets=self.offset_ensemble(model, problems.a.shape[1]))
             shares.append(float(scores.exact.double().mean()))
         return np.array([shares])
 
@@ -177,7 +177,7 @@ class AbacusExperiment(Experiment):
         return np.array([[
             length_grid(
                 model, replace(self.task, operations=operation), lengths, lengths, count=CELL,
-                seed=2**31 + 2 + self.seed, offsets=partial(self.voters, model),
+                seed=2**31 + 2 + self.seed, offsets=partial(self.offset_ensemble, model),
             )
             for operation in self.task.operations
         ]])  # fmt: skip

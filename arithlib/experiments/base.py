@@ -21,7 +21,7 @@ class Experiment:
     """One training run.
 
     name: how it is asked for. about: one sentence on what it is for. scale: "cpu" (minutes on two cores) or "gpu".
-    steps, evaluate_every, snapshot_steps: length of the run and when it is measured and photographed.
+    steps, evaluate_every, snapshot_steps: length of the run and when it is evaluated and its weights are kept.
     until: what ends the run before that many steps.
     seed: of the initialisation and of what is drawn at each step; what a task holds out has a seed of its own.
     ships_weights: whether the book keeps the trained weights, or of many small runs only what was measured.

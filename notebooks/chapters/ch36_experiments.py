@@ -21,7 +21,7 @@ from chapters.ch36_sorting import Sorting
 # Lists for each cell of the grids of sorting.
 CELL = 50
 # Offsets at which an OR is tested: as many as the longest vectors of `presets` leave room for.
-VOTERS = 7
+ENSEMBLE = 7
 # So many bits too many may be written before decoding stops.
 MORE_BITS = 3
 
@@ -115,34 +115,34 @@ class SortingExperiment(AlignedExperiment):
 class OrExperiment(AlignedExperiment):
     """The OR of two vectors, one of which has a single one; sizes are their lengths."""
 
-    def voters(self, model: LoopedTransformer, bits: int) -> list[Offsets]:
-        """VOTERS offsets, evenly spread, that keep vectors of so many bits on trained rows; the model's own without.
+    def offset_ensemble(self, model: LoopedTransformer, bits: int) -> list[Offsets]:
+        """ENSEMBLE offsets, evenly spread, with so many bits on trained rows; the model's own where it has none.
 
         One more row is kept free: the end is due where no bit has the next address.
         """
         if not model.positions.addressed:
             return [model.offsets]
-        return spread_offsets(VOTERS, bits, self.offsets.k + self.task.max_bits - 1)
+        return spread_offsets(ENSEMBLE, bits, self.offsets.k + self.task.max_bits - 1)
 
     def finish(self, model, run):
         """Every problem of each pair of `sizes`, answered by greedy decoding; F are `bitwise.FAULTS`.
 
-        fault_grid: (O, R, C, F) share of each fault, under one of O `voters` at a time, the lowest first.
-        together_grid: (1, R, C, F) likewise, all voters deciding together; of models with addresses.
+        fault_grid: (O, R, C, F) share of each fault, under one of O of the ensemble at a time, the lowest first.
+        together_grid: (1, R, C, F) likewise, the whole ensemble deciding together; of models with addresses.
         length_grid: (1, L, M) share of answers of 0 to M - 1 bits, for each of L lengths of the longer vector, mean
-        over its pairs and the voters; what does not end is cut off at MORE_BITS bits too many.
+        over its pairs and its offsets; what does not end is cut off at MORE_BITS bits too many.
         """
         rows, columns = self.sizes
         pairs = torch.cartesian_prod(torch.tensor(rows), torch.tensor(columns))
         longest, M = pairs.amax(1), int(pairs.max()) + MORE_BITS + 1
         alone, together, lengths = [], [], []
         for pair, bits in zip(pairs, longest.tolist(), strict=True):
-            problems, voters = self.task.every(pair[None]).trimmed(), self.voters(model, bits)
-            written = [self._write(model, problems, [voter]) for voter in voters]
+            problems, ensemble = self.task.every(pair[None]).trimmed(), self.offset_ensemble(model, bits)
+            written = [self._write(model, problems, [offset]) for offset in ensemble]
             alone.append([_shares(faults(*both), len(FAULTS)) for both in written])
             lengths.append(np.mean([_shares((texts != END).sum(1), M) for texts, _ in written], 0))
             if model.positions.addressed:
-                both = self._write(model, problems, voters)
+                both = self._write(model, problems, ensemble)
                 together.append([_shares(faults(*both), len(FAULTS))])
 
         def grid(cells):
@@ -152,11 +152,11 @@ class OrExperiment(AlignedExperiment):
         measured = {"fault_grid": grid(alone), "length_grid": by_length}
         return measured | ({"together_grid": grid(together)} if together else {})
 
-    def _write(self, model, problems, voters):
+    def _write(self, model, problems, ensemble):
         """What is written and the right answers, (B, bits + MORE_BITS) tokens each."""
         answers = problems.tokens[:, problems.prompts().shape[1] :]
         steps = answers.shape[1] - 1 + MORE_BITS
-        written = greedy(model, problems.prompts(), steps, offsets=voters)
+        written = greedy(model, problems.prompts(), steps, offsets=ensemble)
         return [F.pad(tokens, (0, steps - tokens.shape[1]), value=END) for tokens in (written, answers)]
 
 

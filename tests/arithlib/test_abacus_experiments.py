@@ -120,8 +120,8 @@ def test_settings_that_contradict_each_other_are_refused():
 
 def test_snapshots_tell_what_was_learned_when(tiny, monkeypatch):
     fast = AdamW.cosine(0.1, 6, warmup_steps=2)
-    photographed = dataclasses.replace(TINY, snapshot_steps=(0, 6), optimizer=fast)
-    monkeypatch.setitem(experiments.EXPERIMENTS, TINY.name, photographed)
+    with_snapshots = dataclasses.replace(TINY, snapshot_steps=(0, 6), optimizer=fast)
+    monkeypatch.setitem(experiments.EXPERIMENTS, TINY.name, with_snapshots)
     history = checkpoints.load_or_train(TINY.name, progress=False).history
     assert history["snapshot_step"].tolist() == [0, 6]
     assert history["exact_match_by_digits"].shape == (2, 2) and history["error_by_place"].shape == (2, 4)
@@ -163,12 +163,12 @@ def test_offsets_that_vote_keep_every_digit_of_the_answer_on_a_trained_row():
         experiment = dataclasses.replace(TINY, task=OperandTask(operations, max_digits=2))
         model, last_row = experiment.build(), experiment.offsets.k - 1 + answer(2)
         for digits in range(1, 8):
-            voters = experiment.voters(model, digits)
+            ensemble = experiment.offset_ensemble(model, digits)
             if answer(digits) > last_row:
-                assert voters is None
+                assert ensemble is None
             else:
-                assert max(v.value for v in voters) + answer(digits) <= last_row
-        assert experiment.voters(model, 2)[-1].value == experiment.offsets.k - 1
+                assert max(v.value for v in ensemble) + answer(digits) <= last_row
+        assert experiment.offset_ensemble(model, 2)[-1].value == experiment.offsets.k - 1
 
 
 def test_more_than_addition_is_mapped_by_operation_and_by_both_lengths(monkeypatch):

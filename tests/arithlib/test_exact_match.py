@@ -67,8 +67,8 @@ def plainly(model, problems, policies):
         for place in range(int(one.start), int(one.stop)):
             with torch.enable_grad():  # the products as torch takes them
                 logits = [model(one.tokens[:, :place], torch.tensor([[p.value]])) for p in policies]
-            opinion = torch.stack([x[0, -1].double().log_softmax(-1) for x in logits]).mean(0)
-            right &= int(opinion.argmax()) == int(one.tokens[0, place])
+            log_prob = torch.stack([x[0, -1].double().log_softmax(-1) for x in logits]).mean(0)
+            right &= int(log_prob.argmax()) == int(one.tokens[0, place])
         exact.append(right)
     return torch.tensor(exact)
 

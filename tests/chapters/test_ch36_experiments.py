@@ -11,7 +11,7 @@ from arithlib.exact_match import score
 from arithlib.models.positions import number_index
 from arithlib.training import train
 from chapters.ch36_bitwise_or import FAULTS, Or
-from chapters.ch36_experiments import VOTERS
+from chapters.ch36_experiments import ENSEMBLE
 
 SORTING, OR = experiments.get("aligned-sort-both-s0"), experiments.get("aligned-or-one-abacus-s0")
 
@@ -45,14 +45,15 @@ def test_an_order_is_right_only_where_every_place_is():
     assert (order[0, 0] <= lengths[0, 0, :, 1]).all() and (order[0, 1] <= lengths[0, 1, :, 2]).all()
 
 
-def test_voters_keep_the_longest_on_trained_rows_and_are_the_models_own_without_addresses():
+def test_ensembles_keep_the_longest_on_trained_rows_and_are_the_models_own_without_addresses():
     trained = OR.task.sample(1000, torch.Generator().manual_seed(0)).tokens
     last_row = int(number_index(trained).max()) + OR.offsets.largest
     longest = max(OR.sizes[0])
-    voters = [voter.value for voter in OR.voters(OR.build(), longest)]
-    assert voters == list(range(last_row - longest)) and len(voters) == VOTERS  # one row more than the digits need
+    ensemble = [offset.value for offset in OR.offset_ensemble(OR.build(), longest)]
+    assert ensemble == list(range(last_row - longest))  # a row more than the digits need
+    assert len(ensemble) == ENSEMBLE
     unaddressed = replace(OR, model=replace(OR.model, positions="fire")).build()
-    assert OR.voters(unaddressed, longest) == [unaddressed.offsets]
+    assert OR.offset_ensemble(unaddressed, longest) == [unaddressed.offsets]
 
 
 def test_what_greedy_decoding_gets_right_is_what_one_pass_says():
@@ -60,14 +61,14 @@ def test_what_greedy_decoding_gets_right_is_what_one_pass_says():
     experiment, model, run = briefly(easy, 60)
     measured = experiment.finish(model, run)
     alone, together = measured["fault_grid"], measured["together_grid"]
-    assert alone.shape == (VOTERS, 2, 2, len(FAULTS)) and alone.sum(-1) == pytest.approx(1)
+    assert alone.shape == (ENSEMBLE, 2, 2, len(FAULTS)) and alone.sum(-1) == pytest.approx(1)
     assert together.shape == (1, 2, 2, len(FAULTS)) and 0 < alone[..., 0].mean() < 1
     for (row, i), (column, j) in itertools.product(enumerate((1, 2)), enumerate((1, 3))):
         problems = experiment.task.every(torch.tensor([[i, j]]))
-        voters = experiment.voters(model, max(i, j))
-        for voter, share in zip(voters, alone[:, row, column, 0], strict=True):
-            assert share == pytest.approx(float(score(model, problems, offsets=voter).exact.double().mean()))
-        scored = score(model, problems, offsets=voters)
+        ensemble = experiment.offset_ensemble(model, max(i, j))
+        for offset, share in zip(ensemble, alone[:, row, column, 0], strict=True):
+            assert share == pytest.approx(float(score(model, problems, offsets=offset).exact.double().mean()))
+        scored = score(model, problems, offsets=ensemble)
         assert together[0, row, column, 0] == pytest.approx(float(scored.exact.double().mean()))
 
 

@@ -1,4 +1,4 @@
-"""`python -m arithlib` (or `arithlib`): list · train · ship · add · certify · eval · bench."""
+"""`python -m arithlib` (or `arithlib`): list · train · ship · add · certify · eval · bench · doctor."""
 
 import argparse
 import os
@@ -57,6 +57,8 @@ def _parser() -> argparse.ArgumentParser:
     evaluating.add_argument("name")
     benchmarking = command("bench", _bench, "run the benchmarks of benchmarks/")
     benchmarking.add_argument("name", nargs="?", default="grokking_step", help="a module in benchmarks/")
+    examining = command("doctor", _doctor, "what this machine has, which kernels work, how fast it multiplies")
+    examining.add_argument("--device", help="cpu or cuda (default: cuda if there is one)")
     return parser
 
 
@@ -164,6 +166,15 @@ def _bench(options) -> int:
         raise ValueError(f"no benchmark is called {options.name!r}; there are: {known}")
     sys.path.insert(0, str(script.parent))  # they share one module of clocks
     runpy.run_path(str(script), run_name="__main__")
+    return 0
+
+
+def _doctor(options) -> int:
+    from arithlib import doctor
+    from arithlib.files import choose_device
+
+    for name, found in doctor.examine(choose_device(options.device)):
+        print(f"{name:22} {found}", flush=True)
     return 0
 
 

@@ -64,13 +64,14 @@ def sha256(path: Path) -> str:
 
 
 def choose_device(name: str | None) -> torch.device:
-    """The device of that name, or a GPU if there is one. Raises ValueError for a GPU that is not there."""
-    device = torch.device(name or ("cuda" if torch.cuda.is_available() else "cpu"))
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise ValueError(
-            "this machine has no CUDA device that torch can use: leave out --device, or say --device cpu"
-        )
-    return device
+    """The device of that name, or a GPU if there is one. Raises ValueError for one that is not there."""
+    found = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if name is None:
+        return torch.device("cuda" if found else "cpu")
+    known = ["cpu", *(["cuda"] if found else []), *(f"cuda:{number}" for number in range(found))]
+    if name not in known:
+        raise ValueError(f"device {name!r} is none that torch can use here: choose {' or '.join(known)}")
+    return torch.device(name)
 
 
 def device_name(device: torch.device | str) -> str:

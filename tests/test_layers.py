@@ -21,7 +21,7 @@ LAYERS = (
     "analysis",
     "experiments",
     "checkpoints",
-    "certify",
+    "certify doctor",
     "cli __main__",
 )
 MAY_IMPORT = {

@@ -15,6 +15,7 @@ from arithlib.certify.ball_arithmetic import FUNCTION_ERROR
 from arithlib.certify.case_split import prove
 from arithlib.certify.rounding import SLOPE_ERROR, ZERO_BELOW, rounding
 from arithlib.files import write_atomic
+from arithlib.models.column import ColumnTransformer
 from arithlib.tokenizer import ALPHABET
 
 STATEMENT = (
@@ -61,7 +62,9 @@ def certify(name: str) -> dict:
     Raises ProofError naming a sum, or a bound, on which that is not proven, ValueError for a model that is no adder
     with a window of one column, or far keys that decay.
     """
-    trained, met = checkpoints.read(name), reachable()
+    trained, met = checkpoints.load(name), reachable()
+    if not isinstance(trained.model, ColumnTransformer):
+        raise ValueError(f"{name} is a {type(trained.model).__name__}: only a ColumnTransformer can be certified")
     lines = [text(context) + ALPHABET[token] for context, token in zip(met.contexts, met.right, strict=True)]
     proof = _unwindowed if trained.model.config.positions == "alibi" else _windowed
     return {

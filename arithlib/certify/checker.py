@@ -27,6 +27,8 @@ FLOAT32 = (2.0**-24 * 1.001, EXP_ERROR)  # of the program, so that whatever it c
 TINY = 1e-30  # more than underflow can cost in a sum of a thousand float32 numbers, flushed to zero or not
 LARGEST, WIDEST = 2.0**7, 2**12  # so that no sum reaches 2^104, while float32 goes on to 2^128
 NO_WEIGHTS = "these are no weights of this model"
+# What reading a file that is damaged, or another sort of file, may end in.
+MALFORMED = (OSError, ValueError, TypeError, LookupError, AttributeError, struct.error, OverflowError, RecursionError)
 
 
 class Rejected(Exception):
@@ -372,9 +374,18 @@ def check(weights_path, certificate_path):
     (check_fading if "log_slope" in weights else check_windowed)(weights, certificate, found)
 
 
-if __name__ == "__main__":
+def main():
+    """The command: its exit status is 0 only for a certificate that holds."""
+    if len(sys.argv) != 3:
+        sys.exit("usage: checker.py WEIGHTS.safetensors CERTIFICATE.json")
     try:
         check(*sys.argv[1:])
     except Rejected as problem:
         sys.exit(f"REJECTED: {problem}")
+    except MALFORMED as problem:
+        sys.exit(f"REJECTED: not a file of weights and its certificate ({type(problem).__name__}: {problem})")
     print("ACCEPTED: adds every pair of non-negative integers")
+
+
+if __name__ == "__main__":
+    main()

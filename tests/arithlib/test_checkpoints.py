@@ -147,7 +147,7 @@ def test_the_command_trains_what_is_stale_and_leaves_what_is_fresh(small, monkey
 
 def test_a_gpu_that_is_not_there_is_refused(small, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(ValueError, match="no CUDA device"):
+    with pytest.raises(ValueError, match="device 'cuda' is none that torch can use here: choose cpu"):
         checkpoints.make("small", device="cuda")
 
 

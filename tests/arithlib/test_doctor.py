@@ -1,0 +1,35 @@
+"""The doctor says what is there, and not what is not."""
+
+import pytest
+import torch
+
+from arithlib import doctor
+from arithlib.cli import main
+from arithlib.files import choose_device
+from arithlib.models import attention
+
+
+def test_the_report_names_what_works_here(capsys):
+    assert main(["doctor", "--device", "cpu"]) == 0
+    lines = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.replace("attention, ", "").splitlines())
+    assert lines["torch"].startswith(torch.__version__)
+    assert lines["sdpa"].startswith("works; off by at most") and lines["eager"].startswith("works; off by at most 0 ")
+    assert lines["flash"].startswith("not here: attention kernel 'flash' needs a CUDA device, not cpu")
+    assert lines["chosen"] == "sdpa"
+    assert lines["adder-certified"].endswith(" = 100000000000000000000")
+
+
+def test_a_kernel_that_is_wrong_is_seen(monkeypatch):
+    monkeypatch.setattr(attention, "_sdpa", lambda q, k, v, bias: q)
+    assert doctor.try_kernel("sdpa", torch.device("cpu")) == "works; off by at most 5 (entries of size 1)"
+
+
+def test_the_rate_counts_two_operations_a_product(monkeypatch):
+    monkeypatch.setattr(doctor, "_seconds", lambda work, device: 0.5)
+    assert doctor.product_rate(torch.device("cpu"), torch.float32) == 4 * 1024**3
+
+
+@pytest.mark.parametrize("name", ["tpu", "cuda:99", "cpu:7", ""])
+def test_a_device_that_is_not_there_is_named_with_those_that_are(name):
+    with pytest.raises(ValueError, match=f"device {name!r} is none that torch can use here: choose cpu"):
+        choose_device(name)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-BOOK_COMMANDS = ("book", "page", "test", "serve", "reproduce", "baselines")
+BOOK_COMMANDS = ("book", "page", "test", "serve", "reproduce", "baselines", "verify", "links")
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 TOOLS = ("bash", "dirname", "cat", "cksum", "mkdir", "cp", "env")
@@ -71,9 +71,10 @@ def test_help_is_the_default_and_names_every_command_of_the_book():
 
 @pytest.mark.parametrize("command", BOOK_COMMANDS)
 def test_make_sets_itself_up_and_calls_the_same_command_as_python_does(command):
-    # Under `make test` this is a make within a make, which would print where it is.
+    # Under `make test ARGS=...` this is a make within a make, which would take its arguments and print where it is.
+    own = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKEOVERRIDES", "ARGS")}
     dry_run = ["make", "--dry-run", "--no-print-directory", command]
-    plan = subprocess.run(dry_run, cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    plan = subprocess.run(dry_run, cwd=REPOSITORY, env=own, capture_output=True, text=True, check=True)
     setting_up, calling = plan.stdout.splitlines()
     assert setting_up == "bash book/workflow/setup.sh"
     assert calling.split() == [".venv/bin/python", "-m", "bookkit", command]

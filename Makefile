@@ -2,10 +2,10 @@
 # Without make: book/workflow/setup.sh once (on Windows the three lines in README.md), then `python -m bookkit book`.
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: book page test serve reproduce baselines clean help setup
+.PHONY: book page test serve reproduce baselines verify links clean help setup
 ARGS ?=
 
-book test serve reproduce baselines: setup
+book test serve reproduce baselines verify links: setup
 	@.venv/bin/python -m bookkit $@ $(ARGS)
 
 page: setup
@@ -21,6 +21,8 @@ baselines:  ## take the figures as they are now as the baselines of the figure t
 setup:
 	@bash book/workflow/setup.sh
 
+verify:     ## hold the built site (ARGS=FOLDER: any copy of it) against what this checkout holds
+links:      ## ask every outside address in the book whether it is there (needs a network)
 clean:      ## remove what was built; what was installed or trained stays
 	@rm -rf book/_build .snakemake
 

@@ -1,4 +1,4 @@
-"""`python -m bookkit`: book · page · test · serve · reproduce · baselines · score. `make` calls the same commands."""
+"""`python -m bookkit COMMAND`; `make` calls the same commands."""
 
 import sys
 
@@ -12,6 +12,8 @@ COMMANDS = (
     commands.reproduce,
     commands.baselines,
     commands.score,
+    commands.verify,
+    commands.links,
 )
 
 

@@ -174,7 +174,7 @@ def test_the_environment_page_says_time_memory_and_status_of_each_notebook():
         "retrain = False",
         "2026-01-31 12:34 UTC",
     ]
-    assert first.a["href"] == "../notebooks/10_grokking.html"
+    assert "(made-10_grokking)=\n### [10_grokking](../notebooks/10_grokking.ipynb)\n" in text
     assert "1 min 33 s on 1 thread" in other.text and "not known here" in other.text
     assert "2 notebooks, 3 min 7 s in all" in text
     assert "- **python:** 3.11.7, 3.13.1" in text and "- **processor:** A chip" in text

@@ -15,9 +15,8 @@ from bookkit.build.staging import StagingError, stage
 
 @pytest.fixture
 def book(tmp_path, monkeypatch):
-    """A tiny book before staging, with plain pages instead of generated ones: (root, build)."""
-    for name in ("scoreboard", "environment"):
-        monkeypatch.setattr(staging.pages, f"{name}_markdown", lambda *_, name=name: f"# {name}\n")
+    """A tiny book before staging, with a plain page instead of the scoreboard: (root, build)."""
+    monkeypatch.setattr(staging.pages, "scoreboard_markdown", lambda *_: "# Scoreboard\n")
     return tmp_path, make_tiny_book(tmp_path)
 
 

@@ -63,6 +63,19 @@ def sources(cells: list) -> list:
     return kept
 
 
+RUN = {
+    "status": "ok",
+    "started": "2026-01-31T12:34:56+00:00",
+    "seconds": 93.4,
+    "peak_memory_mb": 1234.5,
+    "parameters": {"retrain": True},
+    "threads": 1,
+    "versions": {"python": "3.11.7"},
+    "device": "cpu",
+    "error": None,
+}
+
+
 def make_tiny_book(root: Path) -> Path:
     """Write the book under `root`, executed and recorded; returns its build folder."""
     build = root / "book" / "_build"
@@ -107,6 +120,8 @@ def make_tiny_book(root: Path) -> Path:
     for name, cells in (("00_opening", opening), ("10_waves", chapter)):
         write(root / "notebooks" / f"{name}.ipynb", sources(cells))
         write(build / "executed" / f"{name}.ipynb", cells, papermill={"input_path": f"{root}/notebooks/{name}.ipynb"})
+        (build / "records" / name).mkdir(parents=True, exist_ok=True)
+        (build / "records" / name / "run.json").write_text(json.dumps(RUN | {"notebook": name}))
 
     shutil.copy(REPOSITORY / "_config.yml", root)
     shutil.copytree(REPOSITORY / "book" / "_static", root / "book" / "_static")

@@ -101,6 +101,34 @@ def baselines(args: list[str]) -> int:
     return 0
 
 
+def verify(args: list[str]) -> int:
+    """Hold a built or published site against its own provenance.json and against this checkout."""
+    parser = argparse.ArgumentParser(prog="python -m bookkit verify", description=verify.__doc__)
+    project = Project.find()
+    parser.add_argument("site", nargs="?", type=Path, default=project.site, help="folder (default book/_build/html)")
+    site = parser.parse_args(args).site
+    from bookkit.build import provenance
+
+    if not (site / provenance.FILE).is_file():
+        print(f"{site} holds no {provenance.FILE}: build the book first, or name a site's folder", file=sys.stderr)
+        return 1
+    problems = list(provenance.verify(project, site))
+    print("\n".join(problems) or "The site is what its chapters made, and rests on what is in this checkout.")
+    return 1 if problems else 0
+
+
+def links(args: list[str]) -> int:
+    """Ask every address on other hosts that the built book links to whether it is there. Needs a network."""
+    argparse.ArgumentParser(prog="python -m bookkit links", description=links.__doc__).parse_args(args)
+    project = Project.find()
+    if not (project.build / "stage" / "_toc.yml").is_file():
+        print("There is no book yet. Build it first: make book", file=sys.stderr)
+        return 1
+    from bookkit.build import site
+
+    return site.check_links(project)
+
+
 # -------------------------------------------------------------------------------------------------- plumbing
 
 

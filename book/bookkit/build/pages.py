@@ -225,14 +225,15 @@ def environment_page(runs: list[dict], machine: Mapping[str, str]) -> str:
     parts = [
         "# Environment",
         "Where this copy of the book was made, and how long that took. Models trained elsewhere say so beside their "
-        "figures.",
+        "figures. What each chapter rests on, file by file with its sha256, is in "
+        '<a href="../provenance.json">provenance.json</a>; `make verify` holds a copy of this site against it.',
         "## Machine",
         "\n".join(f"- **{name}:** {value}" for name, value in (machine | {"trained on": device}).items()),
         "## Versions",
         "\n".join(f"- **{name}:** {', '.join(numbers)}" for name, numbers in sorted(versions.items())),
         "## Notebooks",
         f"{len(runs)} notebooks, {duration(total)} in all. Peak memory is that of the notebook's process.",
-        "\n".join(_run_card(run) for run in runs),
+        "\n\n".join(map(_run_card, runs)),
     ]
     return "\n\n".join([*parts[:1], STYLE, *parts[1:]]) + "\n"
 
@@ -248,9 +249,9 @@ def _run_card(run: dict) -> str:
         "started": f"{run['started'][:16].replace('T', ' ')} UTC",
     }
     pairs = _list({name: _text(value) for name, value in entries.items()})
-    name = _text(run["notebook"])
-    link = f'<a href="../notebooks/{name}.html"><strong>{name}</strong></a>'
-    return f'<div class="claim"><p>{link}</p>{pairs}</div>'
+    name = run["notebook"]
+    heading = f"(made-{name})=\n### [{name}](../notebooks/{name}.ipynb)"
+    return f'{heading}\n\n<div class="claim">{pairs}</div>'
 
 
 def duration(seconds: float) -> str:

@@ -261,12 +261,13 @@ def verdicts(records: Path) -> dict[str, str]:
 
 def compare_verdicts(records: Path, baselines: Path) -> list[Change]:
     """Every claim whose verdict is not that of the baselines; one that is gone or new is a change, too."""
-    now, before = verdicts(records), _verdicts_before(baselines)
+    now, before = verdicts(records), verdicts_before(baselines)
     names = sorted(name for name in now.keys() | before.keys() if now.get(name) != before.get(name))
     return [Change(name, "claims", "verdict", before.get(name, "none"), now.get(name, "none")) for name in names]
 
 
-def _verdicts_before(baselines: Path) -> dict[str, str]:
+def verdicts_before(baselines: Path) -> dict[str, str]:
+    """The verdicts of the baselines, by NN_topic/claim; none where none were taken."""
     return _json(baselines / VERDICTS) if (baselines / VERDICTS).exists() else {}
 
 

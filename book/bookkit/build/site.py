@@ -17,12 +17,13 @@ from pathlib import Path
 
 from jupyter_book.sphinx import build_sphinx
 
+from bookkit.build import provenance
 from bookkit.build.digest import tree_digest
 from bookkit.build.project import Project
 from bookkit.build.staging import StagingError, stage_page
 
 # What a page may depend on without saying so: settings, contents, versions, works cited, the code that is described.
-GROUND = ["_config.yml", "_toc.yml", "requirements.txt", "book/*.bib", "book/api/*"]
+GROUND = ["book/_build/stage/_config.yml", "_toc.yml", "requirements.txt", "book/*.bib", "book/api/*"]
 GROUND += ["arithlib/**/*.py", "book/bookkit/**/*.py", "notebooks/**/*.py"]
 
 
@@ -37,6 +38,7 @@ def build_site(project: Project) -> int:
     clean.unlink(missing_ok=True)
     status = sphinx(project.build / "stage", project.site, doctrees, strict=True, nitpicky=True)
     if status == 0:
+        shutil.copy(project.build / "stage" / provenance.FILE, project.site)
         clean.write_text(ground)
     return status
 
@@ -50,7 +52,13 @@ def build_page(project: Project, name: str) -> int:
     return sphinx(pages, site, doctrees, strict=False, suppress_warnings=["ref", "myst.xref_missing"])
 
 
-def sphinx(pages: Path, site: Path, doctrees: Path, strict: bool, **settings) -> int:
+def check_links(project: Project) -> int:
+    """Ask for every address on another host; 0 if all are there. What was found is written to _build/links."""
+    found = project.build / "links"
+    return sphinx(project.build / "stage", found, found / ".doctrees", strict=False, builder="linkcheck")
+
+
+def sphinx(pages: Path, site: Path, doctrees: Path, strict: bool, builder: str = "html", **settings) -> int:
     """Make `site` from the folder `pages`; 0 if all went well, which takes no warning where it is strict.
 
     doctrees: what Sphinx remembers of the pages. settings: of Sphinx, besides those of _config.yml.
@@ -62,6 +70,7 @@ def sphinx(pages: Path, site: Path, doctrees: Path, strict: bool, **settings) ->
         site,
         noconfig=True,
         path_config=pages / "_config.yml",
+        builder=builder,
         confoverrides={"external_toc_path": str(pages / "_toc.yml"), "latex_individualpages": False, **settings},
         doctreedir=doctrees,
         force_all=True,

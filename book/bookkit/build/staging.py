@@ -17,7 +17,7 @@ import numpy as np
 import yaml
 from nbformat import NotebookNode
 
-from bookkit.build import pages
+from bookkit.build import addresses, pages, provenance
 from bookkit.build.project import Project, files_in
 
 NO_PAGES = {"bookkit", "claims", "workflow"}  # folders of book/ that hold none
@@ -25,6 +25,7 @@ BESIDE = {"book/glossary", "book/references"}  # pages that every chapter leans 
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 # On a phone of 360 pixels: the width of a drawing inside its card, and the smallest text that is read with ease.
 PHONE_PIXELS, TEXT_PIXELS = 315, 8.5
+MADE = " · {{ref}}`how it was made <made-{}>`"  # on the page of the environment
 PROGRESS = re.compile(r"\d+%\|.*\|.*\d|\d+(it|s)/(s|it)\b")
 
 
@@ -39,11 +40,11 @@ def stage(root: Path, build: Path) -> Path:
     failed, or was executed from other code than the present one; the folder then stays as it was.
     """
     root, build = root.resolve(), build.resolve()
-    files = _prose(root, build)
+    project, files = Project(root), _prose(root, build)
     problems = []
     for source in sorted((root / "notebooks").glob("*.ipynb")):
         try:
-            files |= _staged_notebook(source, build, root)
+            files |= _staged_notebook(source, build, root, MADE.format(source.stem))
         except StagingError as error:
             problems.append(str(error))
     if problems:
@@ -53,6 +54,7 @@ def stage(root: Path, build: Path) -> Path:
     for drawing, place in (("rulegraph", "book"), ("layers", "book/api")):
         if (root / place).is_dir():  # a book without a library has no pages about one
             files[f"{place}/{drawing}.svg"] = (build / f"{drawing}.svg").read_bytes()
+    files[provenance.FILE] = json.dumps(provenance.gather(project, files), indent=1).encode()
     folder = build / "stage"
     make_folder(folder, files)
     (folder / "_toc.yml").touch()  # which tells the workflow that the rest is as new
@@ -86,7 +88,7 @@ def make_folder(folder: Path, files: Mapping[str, bytes]) -> None:
 
 def _prose(root: Path, build: Path) -> dict[str, bytes]:
     """Settings, table of contents and the pages under book/, by path below the staging folder."""
-    files = {name: (root / name).read_bytes() for name in ("_config.yml", "_toc.yml")}
+    files = {"_config.yml": addresses.config(root), "_toc.yml": (root / "_toc.yml").read_bytes()}
     for path in sorted((root / "book").rglob("*")):
         code = path.relative_to(root / "book").parts[0] in NO_PAGES
         if path.is_file() and build not in path.parents and not path.name.startswith(".") and not code:
@@ -94,8 +96,11 @@ def _prose(root: Path, build: Path) -> dict[str, bytes]:
     return files
 
 
-def _staged_notebook(source: Path, build: Path, root: Path) -> dict[str, bytes]:
-    """The staged notebook and the data files of its figures, by path below the staging folder."""
+def _staged_notebook(source: Path, build: Path, root: Path, links: str = "") -> dict[str, bytes]:
+    """The staged notebook and the data files of its figures, by path below the staging folder.
+
+    links: what stands under each figure behind those to its files.
+    """
     executed = build / "executed" / source.name
     if not executed.exists():
         raise StagingError(f"{source.name} has not been executed: expected {executed}; run `make book`")
@@ -106,7 +111,7 @@ def _staged_notebook(source: Path, build: Path, root: Path) -> dict[str, bytes]:
     renew_prose(notebook, present)
     clean(notebook, root)
     try:
-        keys = add_figure_metadata(notebook)
+        keys = add_figure_metadata(notebook, links)
     except StagingError as error:
         raise StagingError(f"{source.name}, {error}") from None
     figures = build / "records" / source.stem / "figures"
@@ -208,7 +213,7 @@ def _replace_places(output: NotebookNode, places: list[tuple[str, str]]) -> None
             holder[key] = text
 
 
-def add_figure_metadata(notebook: NotebookNode) -> list[str]:
+def add_figure_metadata(notebook: NotebookNode, links: str = "") -> list[str]:
     """Turn each output of `figure(...)` into a numbered, captioned figure with alternative text.
 
     Returns the keys of the figures in order. Raises StagingError when a cell shows a figure beside something else:
@@ -233,7 +238,7 @@ def add_figure_metadata(notebook: NotebookNode) -> list[str]:
             )
         key = note["figure"]
         figures[0].data = NotebookNode({"image/svg+xml": figures[0].data["image/svg+xml"]})
-        downloads = f"{{download}}`data </figures/{key}.json>` · {{download}}`drawing </figures/{key}.svg>`"
+        downloads = f"{{download}}`data </figures/{key}.json>` · {{download}}`drawing </figures/{key}.svg>`{links}"
         cell.metadata["mystnb"] = {
             "figure": {"name": key, "caption": f"{note['caption']}\n\n{downloads}"},
             "image": {"alt": note["alt"]} | ({"classes": "wide"} if _is_wide(note) else {}),

@@ -1,0 +1,99 @@
+"""What every figure and verdict of the book rests on, as one file in the site; and whether a site keeps to it.
+
+`provenance.json` holds, for each chapter, the commit, the parameters, versions and seconds of its run, the sha256 of
+its source, of the checkpoints that it names, of the data and the drawing of each figure, and its verdicts.
+"""
+
+import hashlib
+import importlib.metadata
+import json
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from bookkit.build import pages, regression
+from bookkit.build.digest import checkpoint_files, file_digest
+from bookkit.build.project import Project
+
+FILE = "provenance.json"
+OFFERED = ("json", "svg")  # the data and the drawing of each figure
+RUN = ("started", "seconds", "peak_memory_mb", "device", "threads", "parameters", "versions")
+
+
+def gather(project: Project, published: Mapping[str, bytes]) -> dict:
+    """Everything that provenance.json says, of the records and the sources as they are now.
+
+    published: the files that the site offers, among them figures/KEY.json and figures/KEY.svg.
+    """
+    packages = {found.name: found.version for found in importlib.metadata.distributions()}
+    return {
+        "commit": commit(project.root),
+        "machine": pages.machine(),
+        "packages": dict(sorted(packages.items(), key=lambda item: item[0].lower())),
+        "chapters": {name: _chapter(project, name, published) for name in project.notebooks},
+    }
+
+
+def _chapter(project: Project, name: str, published: Mapping[str, bytes]) -> dict:
+    records = project.records(name)
+    run = json.loads((records / "run.json").read_text(encoding="utf-8"))
+    claims = [json.loads(path.read_text(encoding="utf-8")) for path in sorted((records / "claims").glob("*.json"))]
+    return {
+        "source": file_digest(project.notebook(name)),
+        **{key: run[key] for key in RUN},
+        "checkpoints": checkpoints(project, name),
+        "figures": {
+            path.stem: {kind: _sha256(published[f"figures/{path.stem}.{kind}"]) for kind in OFFERED}
+            for path in sorted((records / "figures").glob("*.svg"))
+            if f"figures/{path.name}" in published
+        },
+        "claims": {claim["id"]: {key: claim[key] for key in ("verdict", "n", "scale")} for claim in claims},
+    }
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def checkpoints(project: Project, name: str) -> dict[str, str]:
+    """The shipped files that a chapter names, by place below the top, with their sha256."""
+    files = checkpoint_files(project.root, project.notebooks[name]["checkpoints"])
+    return {path.relative_to(project.root).as_posix(): file_digest(path) for path in files}
+
+
+def commit(root: Path) -> str | None:
+    """The commit of the checkout, with a plus if files differ from it; None where that is not known."""
+    try:
+        head = subprocess.run(["git", "-C", root, "rev-parse", "HEAD"], capture_output=True, text=True)
+        changed = subprocess.run(["git", "-C", root, "status", "--porcelain"], capture_output=True, text=True)
+    except FileNotFoundError:
+        return None
+    return head.stdout.strip() + "+" * bool(changed.stdout) if head.returncode == 0 else None
+
+
+def verify(project: Project, site: Path) -> Iterator[str]:
+    """Where a published site is not what its own provenance.json says, or not what this checkout holds."""
+    stated = json.loads((site / FILE).read_text(encoding="utf-8"))
+    shown = {path.name: path for kind in OFFERED for path in (site / "_downloads").glob(f"*/*.{kind}")}
+    judged = regression.verdicts_before(project.root / "tests" / "baselines")
+    for name, chapter in stated["chapters"].items():
+        if name not in project.notebooks:
+            yield f"{name}: this checkout has no such chapter"
+            continue
+        if file_digest(project.notebook(name)) != chapter["source"]:
+            yield f"{name}: the chapter of this checkout is another"
+        here = checkpoints(project, name)
+        for place in sorted(here.keys() | chapter["checkpoints"].keys()):
+            if here.get(place) != chapter["checkpoints"].get(place):
+                yield f"{name}: {place} of this checkout is another, or only one of the two has it"
+        for key, figure in chapter["figures"].items():
+            for kind, digest in figure.items():
+                offered = shown.get(f"{key}.{kind}")
+                if offered is None or file_digest(offered) != digest:
+                    yield f"{name}: the site's {key}.{kind} is not what the chapter made"
+        for id, claim in chapter["claims"].items():
+            before = judged.get(f"{name}/{id}")
+            if claim["verdict"] != before:
+                yield f"{name}: claim {id} is {claim['verdict']!r} on the site, and {before!r} in the baselines here"
+    for name in project.notebooks.keys() - stated["chapters"].keys():
+        yield f"{name}: the site has no such chapter"

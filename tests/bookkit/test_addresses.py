@@ -1,0 +1,75 @@
+"""The addresses of the published book are found, and where there is none no button is shown."""
+
+import shutil
+import subprocess
+
+import pytest
+import yaml
+
+from bookkit.build.addresses import config, repository
+
+WANTED = {
+    "title": "Größen",
+    "html": {"favicon": "icon.svg", "use_repository_button": True, "use_issues_button": True},
+    "repository": {"branch": "main"},
+    "launch_buttons": {"colab_url": "https://colab.example"},
+}
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    """A checkout that asks for every button; call it with the address of its remote."""
+    (tmp_path / "_config.yml").write_text(yaml.safe_dump(WANTED, allow_unicode=True), encoding="utf-8")
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+
+    def cloned_from(address):
+        subprocess.run(["git", "-C", tmp_path, "remote", "add", "origin", address], check=True)
+        return tmp_path
+
+    return cloned_from
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "https://github.com/owner/the-book",
+        "https://github.com/owner/the-book.git",
+        "https://someone:secret@github.com/owner/the-book.git/",
+        "git@github.com:owner/the-book.git",
+        "ssh://git@github.com:22/owner/the-book.git",
+        "git://github.com/owner/the-book",
+    ],
+)
+def test_the_remote_says_where_the_repository_is_and_keeps_its_secrets(checkout, address):
+    root = checkout(address)
+    assert repository(root) == "https://github.com/owner/the-book"
+    settings = yaml.safe_load(config(root))
+    assert settings == WANTED | {"repository": {"branch": "main", "url": "https://github.com/owner/the-book"}}
+
+
+@pytest.mark.parametrize("address", ["/home/me/the-book", "../the-book", "https://intern.example/owner/the-book"])
+def test_without_a_public_address_there_is_no_button(checkout, address):
+    root = checkout(address)
+    assert repository(root) is None
+    assert yaml.safe_load(config(root)) == {"title": "Größen", "html": {"favicon": "icon.svg"}}
+
+
+def test_a_group_on_another_host_has_a_repository_and_nothing_to_launch(checkout):
+    settings = yaml.safe_load(config(checkout("git@gitlab.com:group/part/the-book.git")))
+    assert settings["repository"]["url"] == "https://gitlab.com/group/part/the-book"
+    assert settings["html"] == WANTED["html"] and "launch_buttons" not in settings
+
+
+def test_an_address_in_the_settings_counts_more_than_the_remote(checkout):
+    root = checkout("https://github.com/fork/the-book")
+    named = WANTED | {"repository": {"url": "https://github.com/owner/the-book"}}
+    (root / "_config.yml").write_text(yaml.safe_dump(named), encoding="utf-8")
+    assert repository(root) == "https://github.com/owner/the-book"
+
+
+def test_an_unpacked_archive_has_no_address(checkout, monkeypatch):
+    root = checkout("https://github.com/owner/the-book")
+    monkeypatch.setenv("PATH", "")
+    assert repository(root) is None  # git is not there
+    shutil.rmtree(root / ".git")
+    assert repository(root) is None

@@ -21,7 +21,7 @@ import arithlib
 from arithlib import experiments
 from arithlib.experiments import Experiment
 from arithlib.files import FileProblem, choose_device, device_name, load_tensors, save_tensors, sha256, write_atomic
-from arithlib.settings import UnknownSettings, from_json
+from arithlib.settings import from_json
 from arithlib.training import train
 
 HERE = Path(arithlib.__file__).resolve().parent
@@ -124,7 +124,7 @@ def _verified(name: str, folder: Path) -> tuple[Experiment, dict]:
         provenance = json.loads(note.read_text())
         labels = {key: provenance[key] for key in ("name", "about", "scale")}
         described = from_json(provenance["settings"] | labels)
-    except (OSError, json.JSONDecodeError, KeyError, TypeError, UnknownSettings) as error:
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:  # whatever a damaged note may hold
         raise CheckpointError(f"{note.name} cannot be read ({error}). {retrain}") from error
     registered = experiments.find(name) or described
     if registered.settings() != described.settings():

@@ -39,23 +39,41 @@ def write_atomic(path: Path, content: bytes) -> None:
 
 
 def save_tensors(path: Path, tensors: dict[str, Tensor], about: dict | None = None) -> str:
-    """Write named tensors as safetensors with a JSON note; returns the file's sha256."""
+    """Write named tensors as safetensors with a JSON note and a checksum of both; returns the file's sha256."""
     contiguous = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
-    content = save(contiguous, {"about": json.dumps(about or {}, sort_keys=True)})
+    note = json.dumps(about or {}, sort_keys=True)
+    content = save(contiguous, {"about": note, "checksum": _checksum(contiguous, note)})
     write_atomic(path, content)
     return hashlib.sha256(content).hexdigest()
 
 
 def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict]:
-    """Named tensors and the JSON note of a file written by `save_tensors`."""
+    """Named tensors and the JSON note of a file written by `save_tensors`.
+
+    Raises FileProblem for a file that is not what was written; one from before there were checksums is believed.
+    """
     try:
         with safe_open(str(path), framework="pt") as file:
-            about = json.loads((file.metadata() or {}).get("about", "{}"))
-            return {name: file.get_tensor(name).clone() for name in file.keys()}, about
-    except (SafetensorError, OSError, json.JSONDecodeError) as error:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name).clone() for name in file.keys()}
+        note = metadata.get("about", "{}")
+        about = json.loads(note)
+    except (SafetensorError, OSError, ValueError) as error:
         raise FileProblem(
             f"{path} is truncated or not a safetensors file ({error}). Delete it and train again."
         ) from error
+    if metadata.get("checksum", "") not in ("", _checksum(tensors, note)):
+        raise FileProblem(f"{path} is damaged: its checksum is another. Delete it and train again.")
+    return tensors, about
+
+
+def _checksum(tensors: dict[str, Tensor], note: str) -> str:
+    """sha256 of names, types, shapes, numbers and the note."""
+    digest = hashlib.sha256(note.encode())
+    for name, value in sorted(tensors.items()):
+        digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
+        digest.update(value.reshape(-1).view(torch.uint8).numpy())
+    return digest.hexdigest()
 
 
 def sha256(path: Path) -> str:

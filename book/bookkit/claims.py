@@ -24,7 +24,6 @@ How a reader sees the numbers stands there too::
 
 import ast
 import difflib
-import json
 import math
 import operator
 import re
@@ -35,6 +34,8 @@ from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
 
+from bookkit.files import FileProblem, read_json
+
 REPRODUCED, PARTLY, NOT_REPRODUCED, REFUTED, NOT_ATTEMPTED = VERDICTS = (
     "reproduced",
     "partly",
@@ -44,6 +45,11 @@ REPRODUCED, PARTLY, NOT_REPRODUCED, REFUTED, NOT_ATTEMPTED = VERDICTS = (
 )
 BECAUSE = "because"  # the key of a rule under which it says why its thresholds are what they are
 STATISTICS = ("n", "mean", "sd", "median", "min", "max")
+# What the record of a claim holds, at least.
+RECORD = {
+    "id": str, "measured": dict | list | int | float, "unit": str | None, "verdict": str, "scale": str | None,
+    "figure": str | None,
+}  # fmt: skip
 INTERACTIVE = "interactive"  # the folder of records made by hand, outside any notebook run of the book
 
 Number = int | float
@@ -164,7 +170,7 @@ def _rows(files: tuple[tuple[Path, int], ...]) -> list:
         try:
             # In C it takes a tenth of the time.
             found = yaml.load(path.read_text(encoding="utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-        except yaml.YAMLError as error:
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
             raise ClaimError(f"{path.name} is not valid YAML: {error}") from error
         if not isinstance(found, list):
             raise ClaimError(f"{path.name} must be a list of claims, found {type(found).__name__}")
@@ -478,9 +484,9 @@ def read_records(records_root: Path) -> dict[str, dict]:
         if notebook == INTERACTIVE:
             continue
         try:
-            record = json.loads(path.read_text(encoding="utf-8"))
-        except json.JSONDecodeError as error:
-            raise ClaimError(f"record {notebook}/claims/{path.name} is damaged: run {notebook} again") from error
+            record = read_json(path, RECORD)
+        except FileProblem as problem:
+            raise ClaimError(f"record {notebook}/claims/{path.name} is damaged: run {notebook} again") from problem
         if record["id"] in records:
             raise ClaimError(
                 f"claim {record['id']} was measured by {records[record['id']]['notebook']} and by {notebook}"
@@ -507,7 +513,7 @@ def _row(claim: Claim, record: dict | None) -> dict:
     if record is None:
         empty = dict.fromkeys(("measured", "n", "spread", "verdict", "scale", "notebook", "figure"))
         return row | empty | {"verdict": NOT_ATTEMPTED}
-    measurement = Measurement(record["measured"], record["unit"])
+    measurement = Measurement.of(record["measured"], record["unit"])
     now = verdict(claim, measurement)
     if now != record["verdict"]:
         raise ClaimError(

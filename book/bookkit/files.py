@@ -1,8 +1,11 @@
 """Files that are either whole or not there."""
 
+import json
 import os
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType, UnionType
 
 
 class FileProblem(RuntimeError):
@@ -29,3 +32,18 @@ def write_atomic(path: Path, content: bytes) -> None:
             f"could not write {path}: {error.strerror or error}. "
             "Free some space or choose a folder you may write to; whatever stood there before is unchanged."
         ) from error
+
+
+def read_json(path: Path, fields: Mapping[str, type | UnionType] = MappingProxyType({})) -> dict:
+    """The object that a JSON file holds.
+
+    fields: what must be there, and of which type. Raises FileProblem for a file of which that is not true.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        wrong = [name for name, type in fields.items() if not isinstance(content[name], type)]
+    except (ValueError, LookupError, TypeError) as error:
+        raise FileProblem(f"{path.parent.name}/{path.name} is damaged ({error!r}): make it again") from error
+    if wrong or not isinstance(content, dict):
+        raise FileProblem(f"{path.parent.name}/{path.name} is damaged (in {wrong or 'all'}): make it again")
+    return content

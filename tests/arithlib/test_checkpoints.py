@@ -209,3 +209,14 @@ def test_a_run_is_shipped_with_its_weights_or_with_its_measurements_only(small, 
     (tmp_path / "runs" / "small.json").unlink()
     with pytest.raises(checkpoints.CheckpointError, match="only the measurements.*train small --retrain"):
         checkpoints.load("small")
+
+
+@pytest.mark.parametrize("damage", [{"settings": 3}, {"settings": {"kind": "adamw"}}, None, b"\xff{}"])
+def test_a_note_that_holds_something_else_is_refused(small, tmp_path, damage):
+    checkpoints.make("small", device="cpu", progress=False)
+    (note,) = tmp_path.rglob("small.json")
+    whole = json.loads(note.read_text())
+    whole["settings"] |= {"optimizer": 3} if damage is None else {}
+    note.write_bytes(damage if isinstance(damage, bytes) else json.dumps(whole | (damage or {})).encode())
+    with pytest.raises(checkpoints.CheckpointError, match="small"):
+        checkpoints.read("small")

@@ -242,6 +242,16 @@ def test_a_truncated_state_is_refused_with_what_to_do(tmp_path):
         run(linear(), 20, state=state)
 
 
+def test_a_state_in_which_one_bit_flipped_is_refused(tmp_path):
+    state = tmp_path / "run.safetensors"
+    run(linear(), 10, state=state)
+    content = bytearray(state.read_bytes())
+    content[-3] ^= 1  # of the last number
+    state.write_bytes(content)
+    with pytest.raises(FileProblem, match="its checksum is another. Delete it and train again"):
+        run(linear(), 20, state=state)
+
+
 def test_a_full_disk_stops_with_a_clear_error_and_keeps_the_last_state(tmp_path, monkeypatch):
     state = tmp_path / "run.safetensors"
     run(linear(), 10, state=state)

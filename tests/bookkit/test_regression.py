@@ -254,7 +254,7 @@ def test_what_a_reader_drew_by_hand_is_not_compared(folders, draw):
 
 def test_a_damaged_record_is_named(folders):
     (folders[0] / "10_grokking" / "figures" / "curve.json").write_text("{")
-    with pytest.raises(RegressionError, match="figures/curve.json is damaged"):
+    with pytest.raises(RegressionError, match="record of 10_grokking/curve is damaged"):
         compare(*folders)
 
 

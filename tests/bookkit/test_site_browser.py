@@ -55,6 +55,19 @@ def test_a_page_can_be_read(page, name):
     assert page.faults == []
 
 
+def test_without_scripts_the_text_the_figures_and_the_verdicts_are_there(chromium, address):
+    context = chromium.new_context(java_script_enabled=False, viewport=DESK, base_url=address)
+    page = context.new_page()
+    for name in (*EXPLORERS[:1], *VIEWERS[:1], *STEPPERS[:1], "book/scoreboard.html"):
+        page.goto(name)
+        assert page.locator("article h1").is_visible() and len(page.locator("article").inner_text()) > 2000
+        assert page.locator("article figure img, article .claim").first.is_visible()
+        # What would be moved by hand says in words what it shows.
+        for live in page.locator("petal-explorer, helix-viewer, hop-stepper").all():
+            assert len(live.inner_text()) > 50
+    context.close()
+
+
 def equations_are_set(page):
     if page.locator("script[src*=mathjax]").count():
         page.wait_for_function("window.MathJax?.startup?.promise?.then(() => true)")

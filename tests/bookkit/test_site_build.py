@@ -135,6 +135,12 @@ def soup(site, name):
     return BeautifulSoup((site / name).read_text("utf8"), "html.parser")
 
 
+def test_what_an_alternative_text_says_is_never_run(site):
+    page = soup(site, "notebooks/10_waves.html")
+    assert page.find("figure", id=KEY).img["alt"] == ALT
+    assert not [script for script in page.find_all("script") if "alert" in (script.string or "")]
+
+
 def test_the_built_site_passes_every_check(site):
     assert check_site(site) == []
 

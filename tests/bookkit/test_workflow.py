@@ -16,6 +16,8 @@ import pytest
 import yaml
 from nbformat.v4 import new_code_cell, new_notebook
 
+from bookkit.build import commands
+from bookkit.build.project import Project
 from bookkit.build.rulegraph import draw, essential, read_dot, rows, snakemake_rulegraph
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -89,7 +91,7 @@ def built(tmp_path_factory) -> Path:
     root = tmp_path_factory.mktemp("a book")
     for folder in ("book/bookkit", "book/workflow"):
         shutil.copytree(REPOSITORY / folder, root / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("requirements.txt", "pyproject.toml"):
+    for name in ("requirements.txt", "pyproject.toml", "_config.yml"):
         shutil.copy(REPOSITORY / name, root)
     (root / "arithlib").mkdir()
     for name, text in (("__init__", ""), ("experiments", EXPERIMENTS), ("waves", "wave = 1\n")):
@@ -129,6 +131,23 @@ def test_a_second_run_has_nothing_to_do_whatever_the_time_stamps_and_unreached_m
 def test_only_the_notebook_that_reaches_a_changed_module_runs_again(project):
     (project / "arithlib" / "waves.py").write_text("wave = 2\n")
     assert stale(project) == {"10_waves"}
+
+
+def test_a_page_alone_runs_its_chapter_alone_also_where_others_come_first(project, monkeypatch, capfd):
+    for name, cells in CHAPTERS.items():
+        write_chapter(project, name, ["print(steps)", *cells])
+    path = project / "notebooks" / "11_sums.ipynb"
+    chapter = nbformat.read(path, as_version=4)
+    chapter.metadata["bookkit"] = {"first": True}
+    nbformat.write(chapter, path)
+    monkeypatch.setenv("PYTHONPATH", with_own_library(project)["PYTHONPATH"])
+
+    def planned(target):
+        assert commands.run_workflow(Project(project), target, ["--dry-run", "--quiet", "host"]) == 0
+        return set(re.findall(r"wildcards: notebook=(\w+)", "".join(capfd.readouterr())))
+
+    assert planned("book/_build/page/10_waves/html/notebooks/10_waves.html") == {"10_waves"}
+    assert planned("chapters") == {"10_waves", "11_sums"}
 
 
 def test_a_failed_notebook_runs_again_and_the_others_are_kept(project):

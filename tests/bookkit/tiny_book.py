@@ -11,7 +11,9 @@ import yaml
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-KEY, ALT = "tiny-wave", "A wave that rises from zero to one and falls back to minus one"
+KEY = "tiny-wave"
+# With what a careless template would run.
+ALT = 'A wave that rises from zero to one and falls back to minus one; "><script>alert("here")</script> is text'
 
 
 def figure_output(svg: str, key: str = KEY) -> nbformat.NotebookNode:

@@ -136,8 +136,12 @@ def run_workflow(project: Project, target: str, args: list[str]) -> int:
     """Bring a target of book/workflow/Snakefile up to date; returns Snakemake's exit status."""
     project.build.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "snakemake", target, "--snakefile", "book/workflow/Snakefile", "--cores", "all"]
-    # Long ones first: a chapter that starts last would run on alone.
-    first = [str(project.executed(name)) for name, settings in project.notebooks.items() if settings["first"]]
+    # Long ones first: a chapter that starts last would run on alone. Snakemake also makes what it is told to prefer,
+    # so that this is only for targets that need all chapters.
+    everything = target in ("book", "chapters", "reproduce")
+    first = [
+        project.executed(name) for name, settings in project.notebooks.items() if settings["first"] and everything
+    ]
     command += ["--prioritize", *(os.path.relpath(path, project.root) for path in first)] if first else []
     # Snakemake's own lock outlives a killed build; the one below does not.
     command += ["--nolock", "--rerun-incomplete", "--keep-going", "--quiet", "host", "progress", "reason", "rules"]

@@ -5,7 +5,6 @@ can show them. Links into notebooks are relative to book/, where the pages stand
 """
 
 import html
-import json
 import os
 import platform
 import re
@@ -13,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from bookkit.claims import BECAUSE, INTERACTIVE, NOT_ATTEMPTED, Claim, Number, load_claims, scoreboard, show, tally
+from bookkit.files import FileProblem, read_json
 from bookkit.judge import COLOURS, anchor, badge
 
 # A source of the ledger: its key in the bibliography, and a heading. Any other source is cited by its own key.
@@ -24,6 +24,12 @@ SOURCES = {
     "004": ("ryanrtjj2025", "LLM arithmetic"),
     "nanda2023": ("nanda2023", "Progress measures for grokking"),
 }
+
+# What the record of a run holds, at least.
+RUN = {
+    "notebook": str, "status": str, "started": str, "seconds": int | float, "peak_memory_mb": int | float | None,
+    "threads": int, "device": str, "parameters": dict, "versions": dict,
+}  # fmt: skip
 
 STYLE = """<style>
 .score-bar { display: flex; gap: 2px; height: 1rem; margin: 0.4rem 0; }
@@ -181,8 +187,16 @@ def _text(text: str) -> str:
 def environment_markdown(root: Path, build: Path) -> str:
     """The environment page of the runs recorded under `build`, on this machine."""
     paths = sorted((build / "records").glob("*/run.json"))
-    runs = [json.loads(path.read_text(encoding="utf-8")) for path in paths if path.parent.name != INTERACTIVE]
+    runs = [read_run(path.parent) for path in paths if path.parent.name != INTERACTIVE]
     return environment_page(runs, machine())
+
+
+def read_run(records: Path) -> dict:
+    """What a notebook's run.json says of its run. Raises FileProblem for a damaged one."""
+    run = read_json(records / "run.json", RUN)
+    if not all(isinstance(number, str) for number in run["versions"].values()):
+        raise FileProblem(f"{records.name}/run.json is damaged (in versions): make it again")
+    return run
 
 
 def machine() -> dict[str, str]:

@@ -6,7 +6,6 @@ its source, of the checkpoints that it names, of the data and the drawing of eac
 
 import hashlib
 import importlib.metadata
-import json
 import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -14,6 +13,7 @@ from pathlib import Path
 from bookkit.build import pages, regression
 from bookkit.build.digest import checkpoint_files, file_digest
 from bookkit.build.project import Project
+from bookkit.files import read_json
 
 FILE = "provenance.json"
 OFFERED = ("json", "svg")  # the data and the drawing of each figure
@@ -36,8 +36,7 @@ def gather(project: Project, published: Mapping[str, bytes]) -> dict:
 
 def _chapter(project: Project, name: str, published: Mapping[str, bytes]) -> dict:
     records = project.records(name)
-    run = json.loads((records / "run.json").read_text(encoding="utf-8"))
-    claims = [json.loads(path.read_text(encoding="utf-8")) for path in sorted((records / "claims").glob("*.json"))]
+    run, claims = pages.read_run(records), [read_json(path) for path in sorted((records / "claims").glob("*.json"))]
     return {
         "source": file_digest(project.notebook(name)),
         **{key: run[key] for key in RUN},
@@ -73,7 +72,7 @@ def commit(root: Path) -> str | None:
 
 def verify(project: Project, site: Path) -> Iterator[str]:
     """Where a published site is not what its own provenance.json says, or not what this checkout holds."""
-    stated = json.loads((site / FILE).read_text(encoding="utf-8"))
+    stated = read_json(site / FILE)
     shown = {path.name: path for kind in OFFERED for path in (site / "_downloads").glob(f"*/*.{kind}")}
     judged = regression.verdicts_before(project.root / "tests" / "baselines")
     for name, chapter in stated["chapters"].items():

@@ -18,14 +18,16 @@ import html
 import io
 import json
 import math
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 from matplotlib.image import imread, imsave
 
 from bookkit.claims import INTERACTIVE
-from bookkit.files import write_atomic
+from bookkit.files import FileProblem, read_json, write_atomic
 
 DIGITS = 6
 IN_FULL = 400  # entries of an array that a baseline lists one by one
@@ -37,6 +39,11 @@ ROUNDING = 1e-12
 PIXEL_LEVELS = 3
 VERDICTS = "verdicts.json"
 ON_PURPOSE = "if this change is meant, run `make baselines` and commit the result"
+
+
+# What the record of a figure holds, at least, and what reading damaged arrays may end in.
+RECORD = {"bands": dict, "data": dict, "matplotlib": str, "pixels": bool, "structure": dict, "tolerance": dict}
+DAMAGED = (OSError, ValueError, LookupError, TypeError, EOFError, NotImplementedError, BadZipFile, zlib.error)
 
 
 class RegressionError(RuntimeError):
@@ -138,14 +145,19 @@ def _baselines(baselines: Path) -> dict[str, Path]:
 def _json(path: Path) -> dict:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
-    except json.JSONDecodeError as error:
+    except ValueError as error:
         raise RegressionError(f"{path.parent.name}/{path.name} is damaged ({error}); make it again") from error
 
 
 def _load(path: Path) -> tuple[dict, dict[str, np.ndarray]]:
     """A figure's record and arrays. Nothing in the npz file is unpickled."""
-    with np.load(path.with_suffix(".npz"), allow_pickle=False) as file:
-        return _json(path), {name: file[name] for name in file.files}
+    name = f"{path.parent.parent.name}/{path.stem}"
+    try:
+        with path.with_suffix(".npz").open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+            record, arrays = read_json(path, RECORD), {key: file[key] for key in file.files}
+    except (FileProblem, *DAMAGED) as error:
+        raise RegressionError(f"the record of {name} is damaged; run its chapter again") from error
+    return record, arrays
 
 
 def _picture(path: Path) -> np.ndarray:

@@ -19,6 +19,7 @@ from nbformat import NotebookNode
 
 from bookkit.build import addresses, pages, provenance
 from bookkit.build.project import Project, files_in
+from bookkit.files import FileProblem
 
 NO_PAGES = {"bookkit", "claims", "workflow"}  # folders of book/ that hold none
 BESIDE = {"book/glossary", "book/references"}  # pages that every chapter leans on
@@ -104,7 +105,7 @@ def _staged_notebook(source: Path, build: Path, root: Path, links: str = "") -> 
     executed = build / "executed" / source.name
     if not executed.exists():
         raise StagingError(f"{source.name} has not been executed: expected {executed}; run `make book`")
-    notebook, present = nbformat.read(executed, as_version=4), nbformat.read(source, as_version=4)
+    notebook, present = read_executed(executed), nbformat.read(source, as_version=4)
     problems = refusals(notebook, present)
     if problems:
         raise StagingError("\n".join(f"{source.name}, {problem}" for problem in problems))
@@ -114,6 +115,8 @@ def _staged_notebook(source: Path, build: Path, root: Path, links: str = "") -> 
         keys = add_figure_metadata(notebook, links)
     except StagingError as error:
         raise StagingError(f"{source.name}, {error}") from None
+    except (TypeError, LookupError, AttributeError) as error:
+        raise StagingError(f"{source.name}: what its figures recorded is damaged; execute it again") from error
     figures = build / "records" / source.stem / "figures"
     files = {}
     for key in keys:
@@ -128,6 +131,16 @@ def _staged_notebook(source: Path, build: Path, root: Path, links: str = "") -> 
             ) from None
     files[f"notebooks/{source.name}"] = nbformat.writes(notebook).encode()
     return files
+
+
+def read_executed(path: Path) -> NotebookNode:
+    """An executed notebook. Raises StagingError for a damaged one."""
+    try:
+        notebook = nbformat.read(path, as_version=4)
+        nbformat.validate(notebook)
+    except (ValueError, LookupError, TypeError, AttributeError, nbformat.ValidationError) as error:
+        raise StagingError(f"{path.name} is damaged; execute it again") from error
+    return notebook
 
 
 def refusals(executed: NotebookNode, source: NotebookNode) -> list[str]:
@@ -268,7 +281,7 @@ def main() -> int:
     project = Project.find()
     try:
         stage(project.root, project.build)
-    except StagingError as error:
+    except (StagingError, FileProblem) as error:
         print(f"\nNot published:\n{error}\n", file=sys.stderr)
         return 1
     return 0

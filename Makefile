@@ -2,10 +2,10 @@
 # Without make: book/workflow/setup.sh once (on Windows the three lines in README.md), then `python -m bookkit book`.
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: book page test serve reproduce baselines verify links clean help setup
+.PHONY: book page test serve reproduce baselines verify links lock clean help setup
 ARGS ?=
 
-book test serve reproduce baselines verify links: setup
+book test serve reproduce baselines verify links lock: setup
 	@.venv/bin/python -m bookkit $@ $(ARGS)
 
 page: setup
@@ -23,6 +23,7 @@ setup:
 
 verify:     ## hold the built site (ARGS=FOLDER: any copy of it) against what this checkout holds
 links:      ## ask every outside address in the book whether it is there (needs a network)
+lock:       ## write requirements.lock anew (ARGS=--update: raise the pins of requirements.txt first); needs uv
 clean:      ## remove what was built; what was installed or trained stays
 	@rm -rf book/_build .snakemake
 

@@ -41,8 +41,9 @@ def write_atomic(path: Path, content: bytes) -> None:
 def save_tensors(path: Path, tensors: dict[str, Tensor], about: dict | None = None) -> str:
     """Write named tensors as safetensors with a JSON note and a checksum of both; returns the file's sha256."""
     contiguous = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
-    note = json.dumps(about or {}, sort_keys=True)
-    content = save(contiguous, {"about": note, "checksum": _checksum(contiguous, note)})
+    note = (about or {}) | {"checksum": _checksum(contiguous, about or {})}
+    # One entry only: those of a safetensors header have no order, and equal contents are to be equal files.
+    content = save(contiguous, {"about": json.dumps(note, sort_keys=True)})
     write_atomic(path, content)
     return hashlib.sha256(content).hexdigest()
 
@@ -54,22 +55,21 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict]:
     """
     try:
         with safe_open(str(path), framework="pt") as file:
-            metadata = file.metadata() or {}
+            about = json.loads((file.metadata() or {}).get("about", "{}"))
             tensors = {name: file.get_tensor(name).clone() for name in file.keys()}
-        note = metadata.get("about", "{}")
-        about = json.loads(note)
-    except (SafetensorError, OSError, ValueError) as error:
+            checksum = about.pop("checksum", None)
+    except (SafetensorError, OSError, ValueError, TypeError, AttributeError) as error:
         raise FileProblem(
             f"{path} is truncated or not a safetensors file ({error}). Delete it and train again."
         ) from error
-    if metadata.get("checksum", "") not in ("", _checksum(tensors, note)):
+    if checksum not in (None, _checksum(tensors, about)):
         raise FileProblem(f"{path} is damaged: its checksum is another. Delete it and train again.")
     return tensors, about
 
 
-def _checksum(tensors: dict[str, Tensor], note: str) -> str:
-    """sha256 of names, types, shapes, numbers and the note."""
-    digest = hashlib.sha256(note.encode())
+def _checksum(tensors: dict[str, Tensor], about: dict) -> str:
+    """sha256 of the note, and of names, types, shapes and numbers."""
+    digest = hashlib.sha256(json.dumps(about, sort_keys=True).encode())
     for name, value in sorted(tensors.items()):
         digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
         digest.update(value.reshape(-1).view(torch.uint8).numpy())

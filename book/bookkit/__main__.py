@@ -14,6 +14,7 @@ COMMANDS = (
     commands.score,
     commands.verify,
     commands.links,
+    commands.lock,
 )
 
 

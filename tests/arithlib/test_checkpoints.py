@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ import torch
 import arithlib
 from arithlib import checkpoints, experiments
 from arithlib.cli import main
+from arithlib.files import load_tensors
 from arithlib.models.grokking import GrokkingConfig
 from arithlib.tasks.modular import ModularAddition
 
@@ -220,3 +223,15 @@ def test_a_note_that_holds_something_else_is_refused(small, tmp_path, damage):
     note.write_bytes(damage if isinstance(damage, bytes) else json.dumps(whole | (damage or {})).encode())
     with pytest.raises(checkpoints.CheckpointError, match="small"):
         checkpoints.read("small")
+
+
+def test_equal_contents_are_equal_files_in_whatever_process(tmp_path):
+    """Otherwise a checksum of a file would say nothing about what is in it."""
+    program = (
+        "import sys, torch; from pathlib import Path; from arithlib.files import save_tensors\n"
+        "print(save_tensors(Path(sys.argv[1]), {'a': torch.arange(3), 'b': torch.tensor(1.5)}, {'x': 1, 'y': [2]}))"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path / "file.safetensors")]
+    assert len({subprocess.run(command, capture_output=True, text=True, check=True).stdout for _ in range(4)}) == 1
+    tensors, about = load_tensors(tmp_path / "file.safetensors")
+    assert about == {"x": 1, "y": [2]} and tensors["b"] == 1.5 and tensors["a"].tolist() == [0, 1, 2]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-BOOK_COMMANDS = ("book", "page", "test", "serve", "reproduce", "baselines", "verify", "links")
+BOOK_COMMANDS = ("book", "page", "test", "serve", "reproduce", "baselines", "verify", "links", "lock")
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 TOOLS = ("bash", "dirname", "cat", "cksum", "mkdir", "cp", "env")

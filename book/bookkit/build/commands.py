@@ -17,6 +17,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from bookkit import claims
+from bookkit.build import pins
 from bookkit.build.project import Project, UnknownNotebook
 
 COVER = "11_fourier_circles/figures/embedding-circles.svg"  # the figure on the README's front
@@ -127,6 +128,23 @@ def links(args: list[str]) -> int:
     from bookkit.build import site
 
     return site.check_links(project)
+
+
+def lock(args: list[str]) -> int:
+    """Write requirements.lock: every package that requirements.txt leads to, on any system, with its checksums.
+
+    --update: raise the pins of requirements.txt first, to the newest versions that fit together; a pin whose line ends
+    in `# held` stays.
+    """
+    parser = argparse.ArgumentParser(prog="python -m bookkit lock", description=lock.__doc__)
+    parser.add_argument("--update", action="store_true", help="raise the pins of requirements.txt first")
+    update, root = parser.parse_args(args).update, Project.find().root
+    if shutil.which("uv") is None:
+        print("This needs uv (https://docs.astral.sh/uv): python -m pip install uv", file=sys.stderr)
+        return 1
+    if update and (status := pins.update(root)):
+        return status
+    return run([*pins.COMPILE, "--generate-hashes", "--output-file", "requirements.lock", "requirements.txt"], root)
 
 
 # -------------------------------------------------------------------------------------------------- plumbing

@@ -133,8 +133,8 @@ def links(args: list[str]) -> int:
 def lock(args: list[str]) -> int:
     """Write requirements.lock: every package that requirements.txt leads to, on any system, with its checksums.
 
-    --update: raise the pins of requirements.txt first, to the newest versions that fit together; those whose lines end
-    in `# held` stay.
+    --update: raise the pins of requirements.txt first, to the newest versions that fit together; a line that ends in
+    `# held` stays.
     """
     parser = argparse.ArgumentParser(prog="python -m bookkit lock", description=lock.__doc__)
     parser.add_argument("--update", action="store_true", help="raise the pins of requirements.txt first")

@@ -121,7 +121,7 @@ def _verified(name: str, folder: Path) -> tuple[Experiment, dict]:
     weights, note = folder / f"{name}.safetensors", folder / f"{name}.json"
     experiments.load_presets()  # which also make their kinds of settings known
     try:
-        provenance = json.loads(note.read_text())
+        provenance = json.loads(note.read_text(encoding="utf-8"))
         labels = {key: provenance[key] for key in ("name", "about", "scale")}
         described = from_json(provenance["settings"] | labels)
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:  # whatever a damaged note may hold
@@ -271,7 +271,7 @@ def _last_time(name: str, folder: Path | None) -> str:
     if folder is None:
         return ", for the first time here"
     try:
-        note = json.loads((folder / f"{name}.json").read_text())
+        note = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
         return f"; last time that took {note['seconds']:.0f} s on {note['device']} ({note['threads']} threads)"
     except (OSError, json.JSONDecodeError, KeyError):
         return ""

@@ -142,7 +142,7 @@ def covering(name: str) -> dict | None:
     folder = checkpoints.find(name)
     if folder is None or not path_of(name, folder).exists():
         return None
-    certificate = json.loads(path_of(name, folder).read_text())
+    certificate = json.loads(path_of(name, folder).read_text(encoding="utf-8"))
     return certificate if certificate["sha256"] == checkpoints.read(name, folder).provenance["sha256"] else None
 
 

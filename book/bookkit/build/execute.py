@@ -70,7 +70,7 @@ def kernel_environment(records: Path, threads: int, startup: str) -> Iterator[Co
     with tempfile.TemporaryDirectory() as profile:
         config = Path(profile, "profile_default", "ipython_kernel_config.py")
         config.parent.mkdir()
-        config.write_text(f"{KERNEL_CONFIG}\n{startup}\n")
+        config.write_text(f"{KERNEL_CONFIG}\n{startup}\n", encoding="utf-8")
         settings = {
             "BOOKKIT_RECORDS": str(records),
             "TQDM_DISABLE": "1",  # a page shows no progress

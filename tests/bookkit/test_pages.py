@@ -6,10 +6,11 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 from bs4 import BeautifulSoup
 
-from bookkit.build.pages import SOURCES, environment_page, machine, readable, scoreboard_page
-from bookkit.claims import Claim, load_claims
+from bookkit.build.pages import NUMBER, SOURCES, environment_page, findings, machine, readable, scoreboard_page
+from bookkit.claims import Claim, ClaimError, load_claims
 
 ROOT = Path(__file__).parents[2]
 
@@ -185,3 +186,42 @@ def test_the_machine_is_described_without_names_of_hosts_users_or_folders():
     assert facts.keys() >= {"processor", "cores", "system"} and all(facts.values())
     words = re.findall(r"\S+", " ".join(facts.values()))
     assert not {platform.node(), getpass.getuser(), str(Path.home()), str(Path.cwd())} & set(words)
+
+
+MEASURED = {
+    "M-08": {"measured": [4000, 4200]},
+    "A-27": {"measured": {"as_source": [0.5, 0.7], "digits": 1_000_000}},
+}
+
+
+def a_finding(text):
+    return findings([text], MEASURED, load_claims())
+
+
+def test_the_numbers_of_a_finding_are_those_of_the_records():
+    assert a_finding("from {M-08.min:,} to\n {M-08.max:,}") == "1. from 4,000 to 4,200"
+    assert (
+        a_finding("{A-27.as_source_mean:.2f}, said to be {A-27.published_mean_accuracy}")
+        == "1. 0.60, said to be 0.613"
+    )
+    assert a_finding("{A-27.digits:,}") == "1. 1,000,000"
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("{M-09.mean}", "M-09 was not measured"),
+        ("{M-08.digits}", "M-08 has no digits, only published_value, "),
+    ],
+)
+def test_a_finding_that_nothing_says_is_refused(text, message):
+    with pytest.raises(ClaimError, match=message):
+        a_finding(text)
+
+
+def test_no_number_of_the_front_page_is_typed():
+    texts = yaml.safe_load((ROOT / "book" / "findings.yaml").read_text(encoding="utf-8"))
+    assert len(texts) == 10
+    for text in texts:
+        assert NUMBER.search(text)
+        assert not re.search(r"\d", re.sub(r"\]\(.*?\)", "", NUMBER.sub("", text))), text

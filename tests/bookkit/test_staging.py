@@ -186,3 +186,12 @@ def test_a_figure_whose_text_a_phone_would_shrink_too_much_scrolls_there(inches,
     cell = new_code_cell("figure(...)", outputs=[output])
     staging.add_figure_metadata(nbformat.v4.new_notebook(cells=[cell]))
     assert ("wide" in cell.metadata["mystnb"]["image"].get("classes", "")) == scrolls
+
+
+def test_marked_places_of_the_front_page_are_filled_in(book, monkeypatch):
+    root, build = book
+    (root / "book" / "index.md").write_text("# Tiny\n\n<!-- findings -->\n\n<!-- other -->\n")
+    made = {b"<!-- findings -->": lambda *_: "1. Größen.", b"<!-- sources -->": None}
+    monkeypatch.setattr(staging, "MADE_HERE", made)
+    front = (stage(root, build) / "book" / "index.md").read_text("utf8")
+    assert front == "# Tiny\n\n1. Größen.\n\n<!-- other -->\n"

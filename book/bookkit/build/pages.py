@@ -11,7 +11,23 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from bookkit.claims import BECAUSE, INTERACTIVE, NOT_ATTEMPTED, Claim, Number, load_claims, scoreboard, show, tally
+import yaml
+
+from bookkit.claims import (
+    BECAUSE,
+    INTERACTIVE,
+    NOT_ATTEMPTED,
+    Claim,
+    ClaimError,
+    Measurement,
+    Number,
+    find_claim,
+    load_claims,
+    read_records,
+    scoreboard,
+    show,
+    tally,
+)
 from bookkit.files import FileProblem, read_json
 from bookkit.judge import COLOURS, anchor, badge
 
@@ -80,7 +96,7 @@ def scoreboard_page(rows: list[dict], claims: Mapping[str, Claim]) -> str:
         open_ = [row for row in own if row["verdict"] == NOT_ATTEMPTED]
         key, heading = SOURCES.get(source, (source, source))
         number = f"Source {source}: " if source.isdigit() else ""
-        parts += [f"## {number}{heading}", f"{{cite:t}}`{key}`", _counts(counts[source])]
+        parts += [f"(source-{source})=\n## {number}{heading}", f"{{cite:t}}`{key}`", _counts(counts[source])]
         parts += [_card(row, claims[row["id"]]) for row in own if row["verdict"] != NOT_ATTEMPTED]
         if open_:
             parts.append(_open_claims(open_))
@@ -179,6 +195,48 @@ def _list(entries: Mapping[str, str]) -> str:
 def _text(text: str) -> str:
     """Escaped, and on one line: a blank line would end the HTML block."""
     return html.escape(" ".join(str(text).split()))
+
+
+# --- findings ---
+
+NUMBER = re.compile(r"\{([A-Z]+-\d+)\.(\w+)(?::([^{}]*))?\}")
+
+
+def findings_markdown(root: Path, build: Path) -> str:
+    """The findings of book/findings.yaml as a numbered list, their numbers taken from the records under `build`."""
+    found = yaml.safe_load((root / "book" / "findings.yaml").read_text(encoding="utf-8"))
+    return findings(found, read_records(build / "records"), load_claims(root / "book" / "claims"))
+
+
+def findings(texts: list[str], records: Mapping[str, dict], claims: Mapping[str, Claim]) -> str:
+    """The texts as a numbered list, with {CLAIM.NAME:FORMAT} filled in by the names that a rule uses.
+
+    published_NAME is what the source says. Raises ClaimError for a claim that was not measured, or another name.
+    """
+
+    def number(match: re.Match) -> str:
+        id, name, form = match.groups()
+        if id not in records:
+            raise ClaimError(f"book/findings.yaml: claim {id} was not measured")
+        published = {f"published_{key}": value for key, value in find_claim(claims, id).published_names().items()}
+        values = published | Measurement.of(records[id]["measured"]).names()
+        if name not in values:
+            raise ClaimError(f"book/findings.yaml: claim {id} has no {name}, only {', '.join(values)}")
+        return format(values[name], form or "")
+
+    return "\n".join(f"1. {NUMBER.sub(number, ' '.join(text.split()))}" for text in texts)
+
+
+def sources_markdown(root: Path, build: Path) -> str:
+    """Each source with its bar of verdicts, and a link to its part of the scoreboard."""
+    counts = tally(scoreboard(build / "records", load_claims(root / "book" / "claims")))
+    counts.pop("all")
+    parts = [STYLE]
+    for source, own in counts.items():
+        key, heading = SOURCES.get(source, (source, source))
+        link = f"**{{ref}}`{heading} <source-{source}>`** ({{cite:t}}`{key}`)"
+        parts += [f"{link}, {sum(own.values())} claims:", _counts(own)]
+    return "\n\n".join(parts)
 
 
 # --- environment ---

@@ -19,6 +19,7 @@ from nbformat import NotebookNode
 
 from bookkit.build import addresses, pages, provenance
 from bookkit.build.project import Project, files_in
+from bookkit.claims import ClaimError
 from bookkit.files import FileProblem
 
 NO_PAGES = {"bookkit", "claims", "workflow"}  # folders of book/ that hold none
@@ -26,6 +27,8 @@ BESIDE = {"book/glossary", "book/references"}  # pages that every chapter leans 
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 # On a phone of 360 pixels: the width of a drawing inside its card, and the smallest text that is read with ease.
 PHONE_PIXELS, TEXT_PIXELS = 315, 8.5
+# Places of the front page that are filled in.
+MADE_HERE = {b"<!-- findings -->": pages.findings_markdown, b"<!-- sources -->": pages.sources_markdown}
 MADE = " · {{ref}}`how it was made <made-{}>`"  # on the page of the environment
 PROGRESS = re.compile(r"\d+%\|.*\|.*\d|\d+(it|s)/(s|it)\b")
 
@@ -55,6 +58,9 @@ def stage(root: Path, build: Path) -> Path:
     for drawing, place in (("rulegraph", "book"), ("layers", "book/api")):
         if (root / place).is_dir():  # a book without a library has no pages about one
             files[f"{place}/{drawing}.svg"] = (build / f"{drawing}.svg").read_bytes()
+    for mark, made in MADE_HERE.items():
+        if mark in files.get("book/index.md", b""):
+            files["book/index.md"] = files["book/index.md"].replace(mark, made(root, build).encode())
     files[provenance.FILE] = json.dumps(provenance.gather(project, files), indent=1).encode()
     folder = build / "stage"
     make_folder(folder, files)
@@ -281,7 +287,7 @@ def main() -> int:
     project = Project.find()
     try:
         stage(project.root, project.build)
-    except (StagingError, FileProblem) as error:
+    except (StagingError, FileProblem, ClaimError) as error:
         print(f"\nNot published:\n{error}\n", file=sys.stderr)
         return 1
     return 0

@@ -219,7 +219,8 @@ def write(trained: Trained, folder: Path) -> None:
 def load_or_train(name: str, *, retrain: bool = False, progress: bool | None = None) -> Trained:
     """The trained model of an experiment: read if a checkpoint is there, trained here and now if none is.
 
-    Says what it does before it starts, and how long it took last time. retrain=True always trains, into runs/.
+    Says what it does before it starts, what for, and how long it took last time. retrain=True always trains, into
+    runs/.
     Raises CheckpointError for a stale or damaged checkpoint: weights are never replaced unasked.
     """
     experiment = experiments.get(name)
@@ -227,7 +228,12 @@ def load_or_train(name: str, *, retrain: bool = False, progress: bool | None = N
     if folder is not None and not retrain:
         return read(name, folder)
     most = "at most " if experiment.until else ""
-    print(f"Training {name}: {most}{experiment.steps:,} steps{_last_time(name, folder)}.", flush=True)
+    print(
+        f"Training {name} ({experiment.about}): {most}{experiment.steps:,} steps{_last_time(name, folder)}.",
+        flush=True,
+    )
+    if experiment.scale == "gpu" and choose_device(None).type == "cpu":
+        print(f"There is no GPU here, and {name} was sized for one: this will take very long.", flush=True)
     make(name, progress=progress)
     return read(name, local_folder())
 

@@ -71,7 +71,7 @@ class AdamW:
             share = (1 + math.cos(math.pi * done)) / 2
         elif self.schedule == "trapezoid" and self.decay_steps:
             share = min((steps - step) / self.decay_steps, 1.0)
-        return self.lr * min((step + 1) / self.warmup_steps, 1.0) * share
+        return self.lr * min((step + 1) / max(self.warmup_steps, 1), 1.0) * share
 
 
 @of_kind("settled")

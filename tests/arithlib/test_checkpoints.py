@@ -55,7 +55,7 @@ def test_provenance_says_how_it_was_made(small):
 
 def test_it_trains_once_and_then_reads(small, capsys):
     first = checkpoints.load_or_train("small", progress=False)
-    assert "Training small: 20 steps, for the first time here." in capsys.readouterr().out
+    assert "Training small (a test): 20 steps, for the first time here." in capsys.readouterr().out
     again = checkpoints.load_or_train("small", progress=False)
     assert capsys.readouterr().out == ""
     assert again.provenance == first.provenance

@@ -1,0 +1,134 @@
+"""The published tables, row by row, beside the runs of this book: small ones, and those of the published width."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from arithlib import checkpoints, experiments
+from arithlib.checkpoints import Trained
+from arithlib.experiments import Experiment
+from arithlib.experiments.abacus import AbacusExperiment
+from bookkit import published
+from presets import depth, graphs
+
+
+@dataclass(frozen=True)
+class Row:
+    """A model of a published table.
+
+    published: percent right, None where the source prints none. small, large: patterns of names of the runs on a
+    processor core and at the published width, all seeds; small is None where there is nothing like it.
+    """
+
+    label: str
+    published: float | None
+    small: str | None
+    large: str
+
+
+def tables() -> dict[str, list[Row]]:
+    """By title, every model for which there are runs at the published width. Labels: layers x loops."""
+    return {
+        "Sums, both numbers five times as long as in training (source 002 and McLeish et al.)": list(_adders()),
+        "Sums of 32 numbers (source 003; small: of 4)": list(_sums()),
+        "16 hops among 256 tokens (source 003; small: 4 among 32)": list(_hops(16)),
+        "32 hops among 256 tokens (source 003; small: 4 among 32)": list(_hops(32)),
+        "Grade-school problems (source 003; small: of five parameters)": list(_problems()),
+    }
+
+
+def _adders() -> Iterable[Row]:
+    yield Row("2 x 4", published("P-16")["accuracy"], "abacus-cpu-s*", "abacus-gpu-s?")
+    yield Row("2 x 4, offsets to 199", None, None, "abacus-gpu-k200-s*")
+    yield Row("1 x 16", None, None, "abacus-gpu-1x16-s*")
+    yield Row("8 x 2", None, None, "abacus-gpu-8x2-s*")
+    yield Row(
+        "1 x 16 as source 002 (small: 1 x 4, to 10 digits)", None, "abacus-source-ten-s*", "abacus-gpu-source-s*"
+    )
+    yield Row("2 x 4, sums and differences (small: 2 x 2)", None, "abacus-mixed-s*", "abacus-gpu-mixed-s*")
+    yield Row("4 x 4, products (small: 2 x 2)", None, "abacus-times-s*", "abacus-gpu-times-s*")
+
+
+def _sums() -> Iterable[Row]:
+    deep, single, looped, two, three = (published(id) for id in ("L-04", "L-05", "L-06", "L-07", "L-08"))
+    right = {(12, 1): deep["n_32"], (1, 1): single["n_32"], (1, 12): looped["n_32"]}
+    right |= {(2, 1): two["base_32"], (2, 6): two["loop_32"], (3, 1): three["base_32"], (3, 4): three["loop_32"]}
+    for k, loops in depth.shapes(12):
+        yield _row("depth-add", "depth-gpu-add", (k, loops), right)
+
+
+def _hops(p: int) -> Iterable[Row]:
+    six, one, more = (published(id) for id in ("L-14", "L-15", "L-16"))
+    right = {(6, 1): six[f"p_{p}"], (1, 1): one[f"base_{p}"], (1, 6): one[f"loop_{p}"]}
+    right |= {(2, 1): more[f"two_{p}"], (2, 3): more[f"two_loop_{p}"]}
+    right |= {(3, 1): more[f"three_{p}"], (3, 2): more[f"three_loop_{p}"]}
+    of_depth_four = {(6, 1): (4, 1), (1, 6): (1, 4), (2, 3): (2, 2)}  # the same part in a table of another depth
+    for shape in depth.shapes(6):
+        yield _row("depth-hop", f"depth-gpu-hop{p}", shape, right, of_depth_four.get(shape))
+
+
+def _problems() -> Iterable[Row]:
+    loops_of, layers_of = published("L-19"), published("L-20")
+    right = {(8, 1): loops_of["layers_8"]} | {(1, n): loops_of[f"loops_{n}"] for n in (1, 2, 4, 8)}
+    right |= {(2, 1): layers_of["two"], (2, 2): layers_of["two_loop_2"], (2, 4): layers_of["two_loop_4"]}
+    right |= {(4, 1): layers_of["four"], (4, 2): layers_of["four_loop_2"]}
+    for shape in graphs.PUBLISHED:
+        yield _row("graphs", "graphs-gpu", shape, right)
+
+
+def _row(small, large, shape, right, small_shape=None):
+    """A row of source 003, whose runs are named by shape; small_shape: that of the small ones, if another."""
+    (k, loops), (small_k, small_loops) = shape, small_shape or shape
+    label = f"{k} x {loops}" + (f" (small: {small_k} x {small_loops})" if small_shape else "")
+    pattern = f"{small}-{small_k}x{small_loops}-s*"
+    return Row(label, right.get(shape), pattern if _is_known(pattern) else None, f"{large}-{k}x{loops}-s*")
+
+
+def _is_known(pattern: str) -> bool:
+    try:
+        return bool(experiments.match(pattern))
+    except experiments.UnknownExperiment:
+        return False
+
+
+def here(pattern: str | None, train: str = "") -> list[Trained]:
+    """The trained runs of that pattern; those that are missing are made if their names fit the pattern `train`."""
+    if pattern is None:
+        return []
+    return [
+        checkpoints.load_or_train(run.name)
+        for run in experiments.match(pattern)
+        if fnmatchcase(run.name, train) or checkpoints.is_here(run.name)
+    ]
+
+
+def percent(run: Trained) -> float:
+    """Percent right at the end of training, of what the table of this run prints."""
+    history, experiment = run.history, run.experiment
+    if "accuracy_by_count" in history:  # sums of n numbers
+        counts = sorted(experiment.counts + experiment.further)
+        share = history["accuracy_by_count"][0, counts.index(max(experiment.counts))]
+    elif "accuracy_by_loops" in history:  # hops; problems, all depths alike
+        share = history["accuracy_by_loops"][0, experiment.model.n_loops - 1].mean()
+    else:  # both operands at multiples of the longest in training
+        share = history["exact_match_by_length"][-1, -1]
+    return 100 * float(share)
+
+
+def petaflops(run: Experiment) -> float:
+    """Floating-point operations of a whole training, in units of 10^15, by PyTorch's count of its matrix products.
+
+    The model is on the device `meta`, which has shapes and no numbers. Forward once, backward at twice the cost.
+    """
+    model, generator = run.build().to("meta"), run.generator(0)
+    if isinstance(run, AbacusExperiment):
+        texts = [run.task.sample(run.batch_size, generator).tokens[:, :-1]]
+    else:
+        texts = [tokens for tokens, _ in run.batch(generator)]
+    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        for tokens in texts:
+            model(tokens.to("meta"))
+    return 3 * counter.get_total_flops() * run.steps / 1e15

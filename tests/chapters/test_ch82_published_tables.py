@@ -1,0 +1,108 @@
+"""The published tables: every run at the published width has its row, its cost, and is trained on request."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import presets
+from arithlib import checkpoints, experiments
+from arithlib.checkpoints import Trained
+from chapters.ch82_published_tables import here, percent, petaflops, tables
+
+NOTEBOOKS = Path(presets.__file__).parents[1]
+ROWS = [row for rows in tables().values() for row in rows]
+
+# What the kernel of a test runs first: every run for a GPU keeps its name and its task, and becomes tiny.
+TINY = """
+from dataclasses import replace
+from pathlib import Path
+
+from arithlib import checkpoints, experiments
+
+checkpoints.local_folder = lambda: Path({folder!r})
+for run in experiments.match("*"):
+    if run.scale == "gpu":
+        model = replace(run.model, d_model=8, n_heads=2, d_mlp=8, n_layers=1)
+        steps = dict(steps=1, evaluate_every=1, batch_size=len(getattr(run, "counts", "1")), evaluation_count=4)
+        optimizer = replace(run.optimizer, schedule="constant", warmup_steps=1)
+        experiments.EXPERIMENTS[run.name] = replace(run, model=model, optimizer=optimizer, **steps)
+"""
+
+
+def test_every_run_at_the_published_width_is_in_one_row():
+    listed = [run.name for row in ROWS for run in experiments.match(row.large)]
+    assert sorted(listed) == sorted(run.name for run in experiments.match("*") if run.scale == "gpu")
+
+
+def test_the_small_runs_are_another_kind_of_the_same_task():
+    for row in ROWS:
+        if row.small is not None:
+            (large, *_), small = experiments.match(row.large), experiments.match(row.small)
+            assert {run.scale for run in small} == {"cpu"}
+            assert {type(run) for run in small} == {type(large)}
+
+
+@pytest.mark.parametrize("name", ["depth-gpu-hop16-3x2-s0", "graphs-gpu-2x4-s0"])
+def test_the_cost_of_a_training_by_hand(name):
+    """Tokens x (12 d² a layer, attention over all places, the last matrix), two operations each, thrice."""
+    run = experiments.get(name)
+    model = run.build()
+    shapes = [tokens.shape for tokens, _ in run.batch(run.generator(0))]
+    operations = 0
+    for texts, places in shapes:
+        d, tokens = run.model.d_model, texts * places
+        layer = tokens * (4 * d * d + 2 * d * run.model.d_mlp) + 2 * texts * places**2 * d
+        operations += 2 * (run.model.n_loops * run.model.n_layers * layer + tokens * model.unembedding.weight.numel())
+    assert petaflops(run) == pytest.approx(3 * operations * run.steps / 1e15, rel=0.01)
+
+
+def planted(name, **history):
+    return Trained(experiments.get(name), None, {key: np.array(value) for key, value in history.items()}, {})
+
+
+def test_the_column_that_a_table_prints():
+    adder = planted("abacus-gpu-s0", exact_match_by_length=[[0.1, 0.2], [0.9, 0.25]])
+    sums = planted("depth-gpu-add-1x12-s0", accuracy_by_count=[[0.1, 0.2, 0.3, 0.35, 0.4, 0.5, 0.6, 0.7]])
+    assert sorted(sums.experiment.counts + sums.experiment.further)[5] == 32
+    twice = planted("depth-gpu-hop16-2x3-s0", accuracy_by_loops=[[[0.1, 0.3], [0.2, 0.4], [0.8, 0.9], [1, 1]]])
+    assert [percent(run) for run in (adder, sums, twice)] == pytest.approx([25, 50, 85])
+
+
+def test_nothing_is_trained_unasked(tmp_path, monkeypatch):
+    for folder in ("shipped_folder", "local_folder"):
+        monkeypatch.setattr(checkpoints, folder, lambda: tmp_path)
+    monkeypatch.setattr(checkpoints, "make", lambda name, **_: pytest.fail(f"{name} was trained"))
+    assert here(None) == [] == here("abacus-gpu-s?")
+
+
+def test_papermill_trains_what_is_missing_with_preset_gpu(tmp_path, monkeypatch):
+    """As the chapter says it, with tiny models: of each table the smallest, and one on two operands."""
+    startup = tmp_path / "ipython/profile_default/startup"
+    startup.mkdir(parents=True)
+    (startup / "tiny.py").write_text(TINY.format(folder=str(tmp_path / "runs")), encoding="utf-8")
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    monkeypatch.setenv("BOOKKIT_RECORDS", str(tmp_path / "records"))
+    command = [sys.executable, "-m", "papermill", "82_at_the_published_size.ipynb", str(tmp_path / "out.ipynb")]
+    parameters = ["-p", "preset", "gpu", "-p", "only", "*-gpu-*1x1*-s0"]
+    done = subprocess.run([*command, *parameters], cwd=NOTEBOOKS, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-4000:]
+    trained = [
+        "abacus-gpu-1x16-s0", "depth-gpu-add-1x1-s0", "depth-gpu-add-1x12-s0", "depth-gpu-hop16-1x1-s0",
+        "depth-gpu-hop32-1x1-s0", "graphs-gpu-1x1-s0",
+    ]  # fmt: skip
+    assert sorted(path.stem for path in (tmp_path / "runs").glob("*.json")) == trained
+    cells = json.loads((tmp_path / "out.ipynb").read_text(encoding="utf-8"))["cells"]
+    printed = json.dumps([cell.get("outputs") for cell in cells])
+    for name in trained:
+        assert f"Training {name} (" in printed
+    assert printed.count("| not yet |") == len(ROWS) - len(trained)
+
+
+@pytest.mark.parametrize("preset", ["cpu", "gpu"])
+def test_the_adder_of_chapters_31_to_34_has_both_sizes(preset):
+    for seed in range(3):
+        assert experiments.get(f"abacus-{preset}-s{seed}").scale == preset

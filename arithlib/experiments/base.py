@@ -57,6 +57,13 @@ class Experiment:
         """The untrained model."""
         return self.network(self.model, self.seed)
 
+    def size(self) -> dict[str, int]:
+        """How large the run is: weights of its model, and examples it is trained on where these come in batches."""
+        weights = sum(weight.numel() for weight in self.build().parameters())
+        return {"weights": weights} | (
+            {"examples": self.steps * self.batch_size} if hasattr(self, "batch_size") else {}
+        )
+
     def generator(self, step: int, device: torch.device | str = "cpu") -> torch.Generator:
         """The random numbers of one step of training; a run that continues draws them again."""
         return torch.Generator(device).manual_seed((1_000_003 * self.seed + step) % 2**32)

@@ -14,6 +14,18 @@ number or list `values`, `n`, `mean`, `sd`, `median`, `min`, `max`; of a measure
 for a list in it called `x` also `x_n`, `x_mean`, `x_sd`, `x_median`, `x_min`, `x_max`. An `sd` needs two values.
 Functions: abs, min, max, all, any, len.
 
+What a measurement says about the claim depends on its setting. A claim with a rule has either the numbers that the
+source gives of its own, which are compared with ours, or a word for what no number can say::
+
+    setting:                               # quantities of the source's run
+      weights: 122000000
+    basis: analogue                        # another model or task stands for the source's
+    basis: arithmetic                      # the claim's own numbers, texts or code are checked
+    basis: proof                           # a construction, or every case that there is
+    basis: no setting given                # the claim names none, such as an open question
+
+What a smaller setting or an analogue does not show is not thereby refuted: "not seen at reduced scale".
+
 How a reader sees the numbers stands there too::
 
     labels:                                # of a single measured number or list: one text
@@ -36,19 +48,25 @@ from pathlib import Path
 
 from bookkit.files import FileProblem, read_json
 
-REPRODUCED, PARTLY, NOT_REPRODUCED, REFUTED, NOT_ATTEMPTED = VERDICTS = (
+REPRODUCED, PARTLY, NOT_REPRODUCED, NOT_SEEN, REFUTED, NOT_ATTEMPTED = VERDICTS = (
     "reproduced",
     "partly",
     "not reproduced",
+    "not seen at reduced scale",
     "refuted",
     "not attempted",
 )
+# How the setting of a measurement relates to that of its claim. The first two follow from numbers, the others are said.
+SAME, REDUCED = "same setting", "reduced"
+ANALOGUE, ARITHMETIC, PROOF, OPEN = BASES = ("analogue", "arithmetic", "proof", "no setting given")
+SCALES = (SAME, REDUCED, *BASES)
+AS_LARGE = 0.5  # from this part of every published quantity on, a setting counts as the same
 BECAUSE = "because"  # the key of a rule under which it says why its thresholds are what they are
 STATISTICS = ("n", "mean", "sd", "median", "min", "max")
 # What the record of a claim holds, at least.
 RECORD = {
     "id": str, "measured": dict | list | int | float, "unit": str | None, "verdict": str, "scale": str | None,
-    "figure": str | None,
+    "size": dict | None, "figure": str | None,
 }  # fmt: skip
 INTERACTIVE = "interactive"  # the folder of records made by hand, outside any notebook run of the book
 
@@ -79,6 +97,8 @@ class Claim:
     value: Number | Mapping[str, Number] | None = None  # what `published` means to a rule
     chapter: str | None = None  # the notebook that tests it
     remark: str | None = None
+    setting: Mapping[str, Number] | None = None  # quantities of the source's run, such as its weights
+    basis: str | None = None  # of BASES, where there are no such quantities
     rule: Mapping[str, str] | None = None
 
     def __post_init__(self):
@@ -102,6 +122,22 @@ class Claim:
                 )
         if self.rule is not None:
             self._check_rule()
+            self._check_setting()
+
+    def _check_setting(self) -> None:
+        if (self.setting is None) == (self.basis is None):
+            raise ClaimError(f"claim {self.id}: a claim with a rule has either a setting or a basis")
+        if self.basis is not None and self.basis not in BASES:
+            raise ClaimError(f"claim {self.id}: basis is one of {', '.join(BASES)}, not {self.basis!r}")
+        if self.basis == ANALOGUE and self.rule["otherwise"] == REFUTED:
+            raise ClaimError(f"claim {self.id}: an analogue refutes nothing; let the rule end in {NOT_REPRODUCED!r}")
+        quantities = {} if self.setting is None else self.setting
+        if self.setting is not None and not (
+            isinstance(quantities, Mapping)
+            and quantities
+            and all(is_number(value) and value > 0 for value in quantities.values())
+        ):
+            raise ClaimError(f"claim {self.id}: setting must be names of positive numbers, found {self.setting!r}")
 
     def _check_rule(self) -> None:
         if unknown := set(self.rule) - {BECAUSE, REPRODUCED, PARTLY, "otherwise"}:
@@ -351,6 +387,52 @@ def _text(value: Value, noun: str) -> str:
     return show(numbers["mean"]) + (f" ± {show(numbers['sd'])}" if "sd" in numbers else "")
 
 
+# --- scale ---
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How the setting of a measurement relates to that of its claim.
+
+    kind: one of SCALES. factors: by quantity, ours over the source's, where the source gives it.
+    """
+
+    kind: str
+    factors: Mapping[str, float]
+
+    @classmethod
+    def of(cls, claim: Claim, size: Mapping[str, Number] | None) -> "Scale":
+        """From our quantities, under the names that the claim's setting has.
+
+        Raises ClaimError if one of these is missing, or if there is no setting to compare `size` with.
+        """
+        if claim.setting is None:
+            if size is not None:
+                raise ClaimError(f"claim {claim.id} has no setting in book/claims to compare {dict(size)} with")
+            return cls(claim.basis, {})
+        if missing := claim.setting.keys() - (size or {}).keys():
+            raise ClaimError(f"claim {claim.id}: size must say our {', '.join(sorted(missing))}; found {size}")
+        factors = {name: size[name] / theirs for name, theirs in claim.setting.items()}
+        return cls(SAME if min(factors.values()) >= AS_LARGE else REDUCED, factors)
+
+    def __str__(self) -> str:
+        if self.kind != REDUCED:
+            return self.kind
+        return f"{self.kind}: {', '.join(_part(name, factor) for name, factor in self.factors.items())}"
+
+    @property
+    def is_smaller(self) -> bool:
+        """Whether what is not seen here might be seen in the source's setting."""
+        return self.kind in (REDUCED, ANALOGUE)
+
+
+def _part(name: str, factor: float) -> str:
+    """A quantity beside the source's: "1/280 of the weights", "3 times the examples"."""
+    if factor > 0.95:
+        return f"as many {name}" if factor < 1.05 else f"{factor:.2g} times the {name}"
+    return f"1/{show(float(f'{1 / factor:.2g}'))} of the {name}"
+
+
 # --- rules ---
 
 FUNCTIONS = {"abs": abs, "min": min, "max": max, "all": all, "any": any, "len": len}
@@ -374,6 +456,7 @@ OPERATORS = {
 }
 
 
+@cache
 def parse(expression: str, id: str) -> ast.expr:
     """The syntax tree of a rule's expression. Raises ClaimError for anything outside the small language."""
     try:
@@ -454,10 +537,11 @@ def evaluate(expression: str, values: Mapping[str, Value], id: str) -> bool:
     return result
 
 
-def verdict(claim: Claim, measurement: Measurement) -> str:
+def verdict(claim: Claim, measurement: Measurement, scale: Scale) -> str:
     """The verdict of the claim's rule on a measurement, its conditions tried from top to bottom.
 
-    Raises ClaimError if the claim has no rule, or its rule cannot be evaluated on what was measured.
+    Where none holds and the setting is smaller than the source's, or another one, the claim is not seen rather than
+    not reproduced or refuted. Raises ClaimError if the claim has no rule, or its rule cannot be evaluated on what was measured.
     """
     if claim.rule is None:
         raise ClaimError(f"claim {claim.id} has no rule: write one in book/claims before measuring it")
@@ -467,7 +551,7 @@ def verdict(claim: Claim, measurement: Measurement) -> str:
     for result, expression in claim.conditions().items():
         if evaluate(expression, published | measured, claim.id):
             return result
-    return claim.rule["otherwise"]
+    return NOT_SEEN if scale.is_smaller else claim.rule["otherwise"]
 
 
 # --- records and scoreboard ---
@@ -498,7 +582,7 @@ def read_records(records_root: Path) -> dict[str, dict]:
 def scoreboard(records_root: Path, claims: Mapping[str, Claim] | None = None) -> list[dict]:
     """One row for each claim of the ledger, in its order; without a record the verdict is "not attempted".
 
-    Keys: id, source, statement, published, measured, n, spread, verdict, scale, notebook, figure.
+    Keys: id, source, statement, published, measured, n, spread, verdict, scale (a `Scale`), notebook, figure.
     Raises ClaimError for a record whose claim is gone, or whose verdict its rule no longer gives.
     """
     claims = load_claims() if claims is None else claims
@@ -513,8 +597,8 @@ def _row(claim: Claim, record: dict | None) -> dict:
     if record is None:
         empty = dict.fromkeys(("measured", "n", "spread", "verdict", "scale", "notebook", "figure"))
         return row | empty | {"verdict": NOT_ATTEMPTED}
-    measurement = Measurement.of(record["measured"], record["unit"])
-    now = verdict(claim, measurement)
+    measurement, scale = Measurement.of(record["measured"], record["unit"]), Scale.of(claim, record["size"])
+    now = verdict(claim, measurement, scale)
     if now != record["verdict"]:
         raise ClaimError(
             f"claim {claim.id}: {record['notebook']} recorded {record['verdict']!r}, "
@@ -525,7 +609,7 @@ def _row(claim: Claim, record: dict | None) -> dict:
         "n": measurement.n(claim),
         "spread": measurement.spread(claim),
         "verdict": now,
-        "scale": record["scale"],
+        "scale": scale,
         "notebook": record["notebook"],
         "figure": record["figure"],
     }
@@ -551,8 +635,8 @@ def score_table(rows: list[dict]) -> str:
 
 def _score_lines(row: dict) -> str:
     ours = f"{row['measured']} ({row['spread']})" if row["spread"] else row["measured"]
-    head = f"{row['id']}  {row['verdict']}  ({row['notebook']}, {row['scale']} preset)"
-    pairs = (("published", row["published"] or "no number"), ("ours", ours))
+    head = f"{row['id']}  {row['verdict']}  ({row['notebook']})"
+    pairs = (("scale", str(row["scale"])), ("published", row["published"] or "no number"), ("ours", ours))
     return "\n".join(
         [head, *(textwrap.fill(f"      {key:9}  {text}", 110, subsequent_indent=" " * 17) for key, text in pairs)]
     )

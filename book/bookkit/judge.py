@@ -7,15 +7,23 @@ from dataclasses import dataclass
 
 from bookkit import claims as ledger
 from bookkit import style
-from bookkit.claims import Claim, ClaimError, Measurement
+from bookkit.claims import Claim, ClaimError, Measurement, Number, Scale
 from bookkit.records import ChapterError, recorded, records_folder, remember, write
 
 # Sign, word and colour: no reader depends on one of them alone.
-SIGNS = {"reproduced": "✓", "partly": "◐", "not reproduced": "✗", "refuted": "✗", "not attempted": "○"}
+SIGNS = {
+    "reproduced": "✓",
+    "partly": "◐",
+    "not reproduced": "✗",
+    "not seen at reduced scale": "◌",
+    "refuted": "✗",
+    "not attempted": "○",
+}
 COLOURS = {
     "reproduced": style.GREEN,
     "partly": style.ORANGE,
     "not reproduced": style.PURPLE,
+    "not seen at reduced scale": style.SKY,
     "refuted": style.VERMILLION,
     "not attempted": style.GREY,
 }
@@ -28,7 +36,7 @@ class Verdict:
     claim: Claim
     measurement: Measurement
     verdict: str
-    scale: str
+    scale: Scale
     note: str | None = None
 
     def __str__(self) -> str:
@@ -38,7 +46,7 @@ class Verdict:
 
     def ours(self) -> str:
         """The measurement, its spread and its scale in words."""
-        beside = filter(None, (self.measurement.spread(self.claim), f"{self.scale} preset"))
+        beside = filter(None, (self.measurement.spread(self.claim), str(self.scale)))
         words = f"{self.measurement.text(self.claim)} ({'; '.join(beside)})"
         return f"{words}. {self.note}" if self.note else words
 
@@ -78,7 +86,7 @@ def claim(
     measured,
     *,
     unit: str | None = None,
-    scale: str = "cpu",
+    size: Mapping[str, Number] | None = None,
     figure: str | None = None,
     note: str | None = None,
 ) -> Verdict:
@@ -86,20 +94,19 @@ def claim(
 
     measured: a number or bool; a list, one entry a seed; or a mapping of named numbers and lists, shown in its order
     under the `labels` of book/claims. If a list has an entry for anything but a seed, `per` says so there.
-    scale: "cpu" or "gpu", the preset measured. note: a remark for the reader, shown beside the numbers.
+    size: of what was measured, the quantities that the claim's `setting` gives of the source's run.
+    note: a remark for the reader, shown beside the numbers.
     figure: key of a figure recorded before, in which the measurement can be seen.
 
-    Raises ClaimError for an unknown id, a measurement that is not finite numbers, or a rule that cannot judge it;
-    ChapterError for another scale, or a figure that was not recorded.
+    Raises ClaimError for an unknown id, a measurement that is not finite numbers, a rule that cannot judge it, or a
+    size that cannot be compared with the setting; ChapterError for a figure that was not recorded.
     """
     found = ledger.find_claim(ledger.load_claims(), id)
-    if scale not in ("cpu", "gpu"):
-        raise ChapterError(f'claim {id}: scale must be "cpu" or "gpu", found {scale!r}')
     folder = records_folder()
     if figure and not (folder / "figures" / f"{figure}.json").is_file():
         raise ChapterError(f"claim {id}: no figure {figure!r} was recorded yet; call figure({figure!r}, ...) first")
-    measurement = Measurement.of(measured, unit)
-    result = Verdict(found, measurement, ledger.verdict(found, measurement), scale, note)
+    measurement, scale = Measurement.of(measured, unit), Scale.of(found, size)
+    result = Verdict(found, measurement, ledger.verdict(found, measurement, scale), scale, note)
     numbers = dict.fromkeys(("mean", "sd", "min", "max")) | measurement.statistics()
     record = numbers | {
         "n": measurement.n(found),
@@ -108,7 +115,8 @@ def claim(
         "measured": measurement.measured,
         "note": note,
         "notebook": folder.name,
-        "scale": scale,
+        "scale": str(scale),
+        "size": None if size is None else dict(size),
         "unit": unit,
         "verdict": result.verdict,
     }

@@ -12,7 +12,6 @@ from arithlib.checkpoints import Trained
 from arithlib.experiments import Experiment
 from arithlib.experiments.abacus import AbacusExperiment
 from bookkit import published
-from presets import depth, graphs
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ def _sums() -> Iterable[Row]:
     deep, single, looped, two, three = (published(id) for id in ("L-04", "L-05", "L-06", "L-07", "L-08"))
     right = {(12, 1): deep["n_32"], (1, 1): single["n_32"], (1, 12): looped["n_32"]}
     right |= {(2, 1): two["base_32"], (2, 6): two["loop_32"], (3, 1): three["base_32"], (3, 4): three["loop_32"]}
-    for k, loops in depth.shapes(12):
+    for k, loops in _shapes("depth-gpu-add"):
         yield _row("depth-add", "depth-gpu-add", (k, loops), right)
 
 
@@ -66,7 +65,7 @@ def _hops(p: int) -> Iterable[Row]:
     right |= {(2, 1): more[f"two_{p}"], (2, 3): more[f"two_loop_{p}"]}
     right |= {(3, 1): more[f"three_{p}"], (3, 2): more[f"three_loop_{p}"]}
     of_depth_four = {(6, 1): (4, 1), (1, 6): (1, 4), (2, 3): (2, 2)}  # the same part in a table of another depth
-    for shape in depth.shapes(6):
+    for shape in _shapes(f"depth-gpu-hop{p}"):
         yield _row("depth-hop", f"depth-gpu-hop{p}", shape, right, of_depth_four.get(shape))
 
 
@@ -75,8 +74,13 @@ def _problems() -> Iterable[Row]:
     right = {(8, 1): loops_of["layers_8"]} | {(1, n): loops_of[f"loops_{n}"] for n in (1, 2, 4, 8)}
     right |= {(2, 1): layers_of["two"], (2, 2): layers_of["two_loop_2"], (2, 4): layers_of["two_loop_4"]}
     right |= {(4, 1): layers_of["four"], (4, 2): layers_of["four_loop_2"]}
-    for shape in graphs.PUBLISHED:
+    for shape in _shapes("graphs-gpu"):
         yield _row("graphs", "graphs-gpu", shape, right)
+
+
+def _shapes(family: str) -> list[tuple[int, ...]]:
+    """Layers and loops of the runs of a family, in the order of its table."""
+    return [tuple(map(int, run.name.split("-")[-2].split("x"))) for run in experiments.match(f"{family}-*-s0")]
 
 
 def _row(small, large, shape, right, small_shape=None):

@@ -28,6 +28,7 @@ CLAIMS = [
         "value": 4000,
         "test": "Train and count.",
         "tier": "C",
+        "basis": "no setting given",
         "rule": {"reproduced": "0.5 * value <= median <= 2 * value", "otherwise": "refuted"},
     },
     {"id": "M-09", "source": "004", "statement": "Nothing more happens.", "test": "Look.", "tier": "C"},
@@ -266,7 +267,8 @@ def test_a_claim_records_statistics_and_the_verdict_of_its_rule(records):
         "max": 4300,
         "verdict": "reproduced",
         "unit": "epochs",
-        "scale": "cpu",
+        "scale": "no setting given",
+        "size": None,
         "figure": "accuracy",
         "note": "Five seeds fit in CI.",
         "notebook": "10_grokking",
@@ -274,9 +276,9 @@ def test_a_claim_records_statistics_and_the_verdict_of_its_rule(records):
 
 
 def test_a_refuted_claim_looks_like_any_other_and_says_what_was_found():
-    result = claim("M-08", torch.tensor(40_000.0), unit="epochs", scale="gpu")
+    result = claim("M-08", torch.tensor(40_000.0), unit="epochs")
     assert result.verdict == "refuted"
-    assert "Source: about 4,000 epochs. Ours: 40,000 epochs (gpu preset)" in repr(result)
+    assert "Source: about 4,000 epochs. Ours: 40,000 epochs (no setting given)" in repr(result)
     assert "✗ refuted</strong>" in result._repr_html_() and style.VERMILLION in result._repr_html_()
     assert "stays &amp;" not in result._repr_html_() and "epochs &amp; stays" in result._repr_html_()
     assert result._repr_markdown_().startswith("✗ **M-08 refuted.**")
@@ -288,7 +290,7 @@ def test_a_refuted_claim_looks_like_any_other_and_says_what_was_found():
         ({"id": "M-80"}, ClaimError, "no claim 'M-80' in book/claims; near it: M-09, M-08"),
         ({"id": "M-09"}, ClaimError, "M-09 has no rule"),
         ({"measured": float("nan")}, ClaimError, "finite numbers"),
-        ({"scale": "tpu"}, ChapterError, "scale must be"),
+        ({"size": {"weights": 7}}, ClaimError, "no setting"),
         ({"figure": "loss"}, ChapterError, "no figure 'loss' was recorded yet"),
     ],
 )

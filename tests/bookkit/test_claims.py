@@ -10,10 +10,13 @@ import torch
 import yaml
 
 from bookkit import claims
-from bookkit.claims import Claim, ClaimError, Measurement, evaluate, load_claims, scoreboard, verdict
+from bookkit.claims import Claim, ClaimError, Measurement, Scale, evaluate, load_claims, scoreboard, verdict
 
 ROOT = Path(__file__).parents[2]
 RULE = {"reproduced": "0.5 * value <= median <= 2 * value", "partly": "median <= 4 * value", "otherwise": "refuted"}
+
+
+UNSET = Scale("no setting given", {})
 
 
 def a_claim(id="M-08", **changes) -> dict:
@@ -26,6 +29,7 @@ def a_claim(id="M-08", **changes) -> dict:
         "test": "Train and count.",
         "tier": "C",
         "chapter": "10_grokking",
+        "basis": "no setting given",
         "rule": RULE,
     }
     return {key: value for key, value in (entry | changes).items() if value is not ...}
@@ -42,7 +46,9 @@ def record(root: Path, id="M-08", notebook="10_grokking", measured=4100.0, verdi
     path = root / notebook / "claims" / f"{id}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     content = {"id": id, "measured": measured, "n": 1, "verdict": verdict, "unit": "epochs"}
-    path.write_text(json.dumps(content | {"scale": "cpu", "figure": "loss", "note": None} | changes))
+    path.write_text(
+        json.dumps(content | {"scale": "no setting given", "size": None, "figure": "loss", "note": None} | changes)
+    )
 
 
 # --- verdicts ---
@@ -58,26 +64,26 @@ def record(root: Path, id="M-08", notebook="10_grokking", measured=4100.0, verdi
     ],
 )
 def test_the_first_condition_that_holds_decides(measured, expected):
-    assert verdict(Claim(**a_claim()), Measurement.of(measured)) == expected
+    assert verdict(Claim(**a_claim()), Measurement.of(measured), UNSET) == expected
 
 
 def test_rules_see_the_statistics_of_named_lists():
     rule = {"reproduced": "acc_min >= low and acc_sd < 0.1 and acc_n == 3 and grokked", "otherwise": "refuted"}
     claim = Claim(**a_claim(value={"low": 0.9}, rule=rule))
     good = {"acc": np.array([0.95, 0.97, 1.0]), "grokked": np.bool_(True)}
-    assert verdict(claim, Measurement.of(good)) == "reproduced"
-    assert verdict(claim, Measurement.of(good | {"acc": [0.95, 0.5, 1.0]})) == "refuted"
+    assert verdict(claim, Measurement.of(good), UNSET) == "reproduced"
+    assert verdict(claim, Measurement.of(good | {"acc": [0.95, 0.5, 1.0]}), UNSET) == "refuted"
 
 
 def test_a_measured_name_may_not_hide_a_published_one():
     claim = Claim(**a_claim(value={"acc": 0.9}, rule={"reproduced": "acc > 0.5", "otherwise": "refuted"}))
     with pytest.raises(ClaimError, match="M-08: .*acc.* published and measured"):
-        verdict(claim, Measurement.of({"acc": 1.0}))
+        verdict(claim, Measurement.of({"acc": 1.0}), UNSET)
 
 
 def test_a_claim_without_a_rule_cannot_be_judged():
     with pytest.raises(ClaimError, match="M-08 has no rule"):
-        verdict(Claim(**a_claim(rule=...)), Measurement.of(1.0))
+        verdict(Claim(**a_claim(rule=...)), Measurement.of(1.0), UNSET)
 
 
 @pytest.mark.parametrize(
@@ -293,6 +299,80 @@ def test_the_claims_file_is_found_above_the_working_folder(tmp_path, monkeypatch
     assert list(load_claims()) == ["M-08"]
 
 
+# --- scale ---
+
+SETTING = {"weights": 1000, "examples": 600}
+
+
+@pytest.mark.parametrize(
+    ("size", "kind", "words"),
+    [
+        ({"weights": 1000, "examples": 600}, "same setting", "same setting"),
+        ({"weights": 500, "examples": 6000, "steps": 1}, "same setting", "same setting"),
+        ({"weights": 499, "examples": 600}, "reduced", "reduced: 1/2 of the weights, as many examples"),
+        ({"weights": 1000, "examples": 2}, "reduced", "reduced: as many weights, 1/300 of the examples"),
+        ({"weights": 2500, "examples": 1e-3}, "reduced", "reduced: 2.5 times the weights, 1/600,000 of the examples"),
+    ],
+)
+def test_the_scale_follows_from_the_numbers(size, kind, words):
+    scale = Scale.of(Claim(**a_claim(basis=..., setting=SETTING)), size)
+    assert (scale.kind, str(scale), scale.is_smaller) == (kind, words, kind == "reduced")
+
+
+@pytest.mark.parametrize("basis", claims.BASES)
+def test_where_no_number_can_say_it_the_ledger_does(basis):
+    rule = RULE | {"otherwise": "not reproduced"}
+    scale = Scale.of(Claim(**a_claim(basis=basis, rule=rule)), None)
+    assert (scale.kind, str(scale), scale.is_smaller) == (basis, basis, basis == "analogue")
+
+
+@pytest.mark.parametrize("size", [None, {}, {"weights": 3}])
+def test_a_size_that_says_too_little_is_refused(size):
+    with pytest.raises(ClaimError, match="M-08: size must say our examples"):
+        Scale.of(Claim(**a_claim(basis=..., setting=SETTING)), size)
+
+
+def test_a_size_that_nothing_can_be_compared_with_is_refused():
+    with pytest.raises(ClaimError, match="M-08 has no setting"):
+        Scale.of(Claim(**a_claim()), {"weights": 3})
+
+
+@pytest.mark.parametrize("otherwise", ["refuted", "not reproduced"])
+@pytest.mark.parametrize(
+    ("scale", "smaller"),
+    [
+        (Scale("reduced", {"weights": 0.1}), True),
+        (Scale("analogue", {}), True),
+        (Scale("same setting", {"weights": 1}), False),
+        (Scale("arithmetic", {}), False),
+        (Scale("proof", {}), False),
+        (UNSET, False),
+    ],
+)
+def test_what_a_smaller_setting_does_not_show_is_not_seen(scale, smaller, otherwise):
+    claim = Claim(**a_claim(rule=RULE | {"otherwise": otherwise}))
+    assert verdict(claim, Measurement.of(40_000), scale) == ("not seen at reduced scale" if smaller else otherwise)
+    assert verdict(claim, Measurement.of(4000), scale) == "reproduced"
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"basis": ...}, "either a setting or a basis"),
+        ({"setting": SETTING}, "either a setting or a basis"),
+        ({"basis": "guess"}, "basis is one of analogue, arithmetic, proof, no setting given, not 'guess'"),
+        ({"basis": "analogue"}, "an analogue refutes nothing"),
+        ({"basis": ..., "setting": {}}, "names of positive numbers"),
+        ({"basis": ..., "setting": {"weights": 0}}, "names of positive numbers"),
+        ({"basis": ..., "setting": {"weights": "12M"}}, "names of positive numbers"),
+        ({"basis": ..., "setting": 12}, "names of positive numbers"),
+    ],
+)
+def test_a_setting_that_cannot_be_compared_is_refused(changes, reason):
+    with pytest.raises(ClaimError, match=f"M-08: .*{reason}"):
+        Claim(**a_claim(**changes))
+
+
 # --- scoreboard ---
 
 
@@ -310,7 +390,7 @@ def test_the_scoreboard_has_every_claim_and_what_was_measured(tmp_path):
         "n": 2,
         "spread": "n = 2 seeds, 3,900 to 4,100",
         "verdict": "reproduced",
-        "scale": "cpu",
+        "scale": Scale("no setting given", {}),
         "notebook": "10_grokking",
         "figure": "loss",
     }
@@ -359,8 +439,9 @@ def test_the_table_counts_each_source_and_lists_what_was_measured(tmp_path):
     assert counts["004"]["reproduced"] == counts["004"]["not attempted"] == 1
     assert sum(counts["all"].values()) == 3
     table = claims.score_table(rows)
-    head, published, ours = table.splitlines()[-3:]
-    assert head == "M-08  reproduced  (10_grokking, cpu preset)" and "G-01" not in table
+    head, scale, published, ours = table.splitlines()[-4:]
+    assert head == "M-08  reproduced  (10_grokking)" and "G-01" not in table
+    assert scale.split(maxsplit=1) == ["scale", "no setting given"]
     assert published.split(maxsplit=1) == ["published", "about 4,000 epochs"]
     assert ours.split(maxsplit=1) == ["ours", "4,100 epochs"]
 

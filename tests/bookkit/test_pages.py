@@ -10,7 +10,7 @@ import yaml
 from bs4 import BeautifulSoup
 
 from bookkit.build.pages import NUMBER, SOURCES, environment_page, findings, machine, readable, scoreboard_page
-from bookkit.claims import Claim, ClaimError, load_claims
+from bookkit.claims import Claim, ClaimError, Scale, load_claims
 
 ROOT = Path(__file__).parents[2]
 
@@ -18,13 +18,19 @@ ROOT = Path(__file__).parents[2]
 def a_row(id="M-08", verdict="reproduced", **changes) -> dict:
     row = {"id": id, "source": "004", "statement": "Loss < 1 & falls.", "published": "about 4,000 epochs"}
     row |= {"measured": "4,100 ± 141 epochs", "n": 2, "spread": "n = 2 seeds, 4,000 to 4,200", "verdict": verdict}
-    row |= {"scale": "cpu", "notebook": "10_grokking", "figure": "loss-curves"}
+    row |= {"scale": Scale("reduced", {"weights": 0.01}), "notebook": "10_grokking", "figure": "loss-curves"}
     return row | changes
 
 
 def claims_of(rows: list[dict]) -> dict[str, Claim]:
     rule = {"because": "One run < two.", "reproduced": "2/3 * value <= median", "otherwise": "refuted"}
-    common = {"value": 4000, "test": "Measured is a list & its median.", "tier": "C", "rule": rule}
+    common = {
+        "value": 4000,
+        "test": "Measured is a list & its median.",
+        "tier": "C",
+        "basis": "no setting given",
+        "rule": rule,
+    }
     return {row["id"]: Claim(row["id"], row["source"], row["statement"], **common) for row in rows}
 
 
@@ -38,7 +44,7 @@ ROWS = [
     a_row("M-08"),
     a_row("M-09", "refuted", figure=None, published=None),
     a_row("M-10", "not attempted", **OPEN),
-    a_row("N-01", "partly", source="smith1999", scale="gpu"),
+    a_row("N-01", "partly", source="smith1999", scale=Scale("proof", {})),
 ]
 
 
@@ -67,7 +73,7 @@ def test_a_measured_claim_says_all_that_was_found_and_links_to_where(page):
     assert entries(card.dl) == {
         "published": "about 4,000 epochs",
         "ours": "4,100 ± 141 epochs (n = 2 seeds, 4,000 to 4,200)",
-        "scale": "cpu preset",
+        "scale": "reduced: 1/100 of the weights",
         "measured in": "10_grokking, figure loss-curves",
     }
     assert [link["href"] for link in card.find_all("a")] == [

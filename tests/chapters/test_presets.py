@@ -4,6 +4,7 @@ import pytest
 
 import presets
 from arithlib import checkpoints, experiments
+from bookkit.claims import load_claims
 
 
 @pytest.mark.parametrize("family", presets.FAMILIES, ids=lambda family: family.__name__)
@@ -26,3 +27,26 @@ def test_two_runs_of_one_name_are_refused():
     experiments.register([first])
     with pytest.raises(ValueError, match="two experiments are called 'adder-live'"):
         experiments.register([experiments.get("adder-certified").__class__(**vars(first) | {"evaluate_every": 1})])
+
+
+def test_the_settings_of_the_ledger_are_those_of_the_published_sizes():
+    """Weights as counted in a model of that size, examples as the sources give them."""
+    claims = load_claims()
+    value = {id: claims[id].value for id in ("A-23", "P-20", "L-11", "L-31", "L-52")}
+    adder, of_003 = value["A-23"]["batches"] * value["A-23"]["batch"], value["L-52"]["steps"] * value["L-52"]["batch"]
+
+    def weights(name):
+        return experiments.get(name).size()["weights"]
+
+    expected = [
+        {"weights": weights("grokking-s0")},
+        {"weights": weights("abacus-gpu-source-s0")},
+        {"weights": weights("abacus-gpu-source-s0"), "examples": adder},
+        {"weights": value["P-20"]["standard_million"] * 10**6},
+        {"weights": weights("depth-gpu-add-12x1-s0"), "examples": value["L-11"]["examples"]},
+        {"weights": weights("depth-gpu-hop16-6x1-s0"), "examples": of_003},
+        {"weights": weights("graphs-gpu-8x1-s0"), "examples": of_003},
+        {"weights": value["L-31"]["parameters_billion"] * 10**9},
+    ]
+    found = [dict(claim.setting) for claim in claims.values() if claim.rule and claim.setting]
+    assert {tuple(one.items()) for one in found} == {tuple(one.items()) for one in expected}

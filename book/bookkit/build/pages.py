@@ -129,7 +129,7 @@ def _card(row: dict, claim: Claim) -> str:
     entries = {
         "published": _text(row["published"] or "no number"),
         "ours": _text(row["measured"]) + (f" <small>({_text(row['spread'])})</small>" if row["spread"] else ""),
-        "scale": f"{_text(row['scale'])} preset",
+        "scale": _text(row["scale"]),
         "measured in": where,
     }
     head = f"<p>{badge(row['verdict'])} <strong>{row['id']}</strong> {_text(row['statement'])}</p>"

@@ -56,7 +56,7 @@ REPRODUCED, PARTLY, NOT_REPRODUCED, NOT_SEEN, REFUTED, NOT_ATTEMPTED = VERDICTS 
     "refuted",
     "not attempted",
 )
-# How the setting of a measurement relates to that of its claim. The first two follow from numbers, the others are said.
+# How the setting of a measurement relates to that of its claim: computed from numbers, or said.
 SAME, REDUCED = "same setting", "reduced"
 ANALOGUE, ARITHMETIC, PROOF, OPEN = BASES = ("analogue", "arithmetic", "proof", "no setting given")
 SCALES = (SAME, REDUCED, *BASES)
@@ -99,6 +99,7 @@ class Claim:
     remark: str | None = None
     setting: Mapping[str, Number] | None = None  # quantities of the source's run, such as its weights
     basis: str | None = None  # of BASES, where there are no such quantities
+    compare: Mapping[str, str] | None = None  # published numbers, and what a rule calls ours of the same thing
     rule: Mapping[str, str] | None = None
 
     def __post_init__(self):
@@ -120,6 +121,8 @@ class Claim:
                 raise ClaimError(
                     f"claim {self.id}: {key} must be a text or names of texts (quote them), found {texts}"
                 )
+        if unknown := set(self.compare or {}) - set(self.published_names()):
+            raise ClaimError(f"claim {self.id}: compare names {sorted(unknown)}, which value does not have")
         if self.rule is not None:
             self._check_rule()
             self._check_setting()
@@ -292,6 +295,13 @@ class Measurement:
             if isinstance(value, list):
                 result |= {f"{name}_{key}": number for key, number in summary(value).items()}
         return result
+
+    def beside(self, claim: Claim) -> list[tuple[str, Number, Number]]:
+        """(name, published number, ours) for all that the claim says can be compared. Raises ClaimError."""
+        published, measured = claim.published_names(), self.names()
+        if missing := set((claim.compare or {}).values()) - set(measured):
+            raise ClaimError(f"claim {claim.id}: compare names {sorted(missing)}, which was not measured")
+        return [(name, published[name], measured[ours]) for name, ours in (claim.compare or {}).items()]
 
     def shown(self, claim: Claim) -> dict[str, Value]:
         """The named measurements that a reader sees, in the order in which they were measured."""
@@ -541,7 +551,8 @@ def verdict(claim: Claim, measurement: Measurement, scale: Scale) -> str:
     """The verdict of the claim's rule on a measurement, its conditions tried from top to bottom.
 
     Where none holds and the setting is smaller than the source's, or another one, the claim is not seen rather than
-    not reproduced or refuted. Raises ClaimError if the claim has no rule, or its rule cannot be evaluated on what was measured.
+    not reproduced or refuted. Raises ClaimError if the claim has no rule, or its rule cannot be evaluated on what was
+    measured.
     """
     if claim.rule is None:
         raise ClaimError(f"claim {claim.id} has no rule: write one in book/claims before measuring it")
@@ -582,7 +593,8 @@ def read_records(records_root: Path) -> dict[str, dict]:
 def scoreboard(records_root: Path, claims: Mapping[str, Claim] | None = None) -> list[dict]:
     """One row for each claim of the ledger, in its order; without a record the verdict is "not attempted".
 
-    Keys: id, source, statement, published, measured, n, spread, verdict, scale (a `Scale`), notebook, figure.
+    Keys: id, source, statement, published, measured, n, spread, verdict, scale (a `Scale`), beside (as of
+    `Measurement.beside`), notebook, figure.
     Raises ClaimError for a record whose claim is gone, or whose verdict its rule no longer gives.
     """
     claims = load_claims() if claims is None else claims
@@ -595,7 +607,7 @@ def scoreboard(records_root: Path, claims: Mapping[str, Claim] | None = None) ->
 def _row(claim: Claim, record: dict | None) -> dict:
     row = {"id": claim.id, "source": claim.source, "statement": claim.statement, "published": claim.published}
     if record is None:
-        empty = dict.fromkeys(("measured", "n", "spread", "verdict", "scale", "notebook", "figure"))
+        empty = dict.fromkeys(("measured", "n", "spread", "verdict", "scale", "beside", "notebook", "figure"))
         return row | empty | {"verdict": NOT_ATTEMPTED}
     measurement, scale = Measurement.of(record["measured"], record["unit"]), Scale.of(claim, record["size"])
     now = verdict(claim, measurement, scale)
@@ -610,6 +622,7 @@ def _row(claim: Claim, record: dict | None) -> dict:
         "spread": measurement.spread(claim),
         "verdict": now,
         "scale": scale,
+        "beside": measurement.beside(claim),
         "notebook": record["notebook"],
         "figure": record["figure"],
     }

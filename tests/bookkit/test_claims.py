@@ -373,12 +373,21 @@ def test_a_setting_that_cannot_be_compared_is_refused(changes, reason):
         Claim(**a_claim(**changes))
 
 
+@pytest.mark.parametrize(
+    ("compare", "reason"),
+    [({"size": "mean"}, "compare names .'size'., which value does not have"), ({"value": "men"}, "was not measured")],
+)
+def test_what_cannot_be_compared_is_refused(compare, reason):
+    with pytest.raises(ClaimError, match=f"M-08: .*{reason}"):
+        Measurement.of([1, 2]).beside(Claim(**a_claim(compare=compare)))
+
+
 # --- scoreboard ---
 
 
 def test_the_scoreboard_has_every_claim_and_what_was_measured(tmp_path):
     open_claim = a_claim("M-09", rule=..., chapter=None)
-    known = load_claims(write_claims(tmp_path, a_claim("M-08", per="seed"), open_claim))
+    known = load_claims(write_claims(tmp_path, a_claim("M-08", per="seed", compare={"value": "mean"}), open_claim))
     record(tmp_path, measured=[3900.0, 4100.0])
     first, second = scoreboard(tmp_path, known)
     assert first == {
@@ -391,6 +400,7 @@ def test_the_scoreboard_has_every_claim_and_what_was_measured(tmp_path):
         "spread": "n = 2 seeds, 3,900 to 4,100",
         "verdict": "reproduced",
         "scale": Scale("no setting given", {}),
+        "beside": [("value", 4000, 4000.0)],
         "notebook": "10_grokking",
         "figure": "loss",
     }

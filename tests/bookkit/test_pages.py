@@ -1,6 +1,7 @@
 """The generated pages: every claim counted and shown, links that lead somewhere, nothing private."""
 
 import getpass
+import math
 import platform
 import re
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 import yaml
 from bs4 import BeautifulSoup
 
+from bookkit.build.comparison import distance, drawing
 from bookkit.build.pages import NUMBER, SOURCES, environment_page, findings, machine, readable, scoreboard_page
 from bookkit.claims import Claim, ClaimError, Scale, load_claims
 
@@ -18,7 +20,12 @@ ROOT = Path(__file__).parents[2]
 def a_row(id="M-08", verdict="reproduced", **changes) -> dict:
     row = {"id": id, "source": "004", "statement": "Loss < 1 & falls.", "published": "about 4,000 epochs"}
     row |= {"measured": "4,100 ± 141 epochs", "n": 2, "spread": "n = 2 seeds, 4,000 to 4,200", "verdict": verdict}
-    row |= {"scale": Scale("reduced", {"weights": 0.01}), "notebook": "10_grokking", "figure": "loss-curves"}
+    row |= {
+        "beside": [("value", 4000, 4100)],
+        "scale": Scale("reduced", {"weights": 0.01}),
+        "notebook": "10_grokking",
+        "figure": "loss-curves",
+    }
     return row | changes
 
 
@@ -38,7 +45,7 @@ def page_of(rows: list[dict]) -> str:
     return scoreboard_page(rows, claims_of(rows))
 
 
-OPEN = dict.fromkeys(("measured", "n", "spread", "scale", "notebook", "figure"))
+OPEN = dict.fromkeys(("measured", "n", "spread", "scale", "beside", "notebook", "figure"))
 ROWS = [
     a_row("G-01", "not attempted", source="000", **OPEN),
     a_row("M-08"),
@@ -152,7 +159,53 @@ def test_no_html_is_broken_by_a_blank_line_or_by_the_text_of_a_claim():
 
 @pytest.mark.parametrize("text", [page_of(ROWS), environment_page([], {})])
 def test_pages_need_no_script_and_no_other_host(text):
-    assert "<script" not in text and "http" not in text and "<table" not in text
+    """The filter is there for whoever runs scripts; every claim stands on the page itself."""
+    filtered = '<claim-filter></claim-filter>\n<script type="module" src="../_static/claim-filter.mjs"></script>'
+    assert "<script" not in text.replace(filtered, "") and "http" not in text and "<table" not in text
+
+
+def test_a_claim_carries_what_the_filter_chooses_by(page):
+    data = {name: value for name, value in page.find(id="claim-m-08").attrs.items() if name.startswith("data-")}
+    assert float(data.pop("data-distance")) == pytest.approx(math.log10(4100 / 4000))
+    assert data == {
+        "data-source": "Source 004",
+        "data-verdict": "reproduced",
+        "data-scale": "reduced",
+        "data-chapter": "10_grokking",
+    }
+    open_claim = page.find(id="claim-g-01")
+    assert open_claim["data-verdict"] == "not attempted" and not open_claim.has_attr("data-chapter")
+
+
+@pytest.mark.parametrize(
+    ("pairs", "expected"),
+    [
+        ([], None),
+        (None, None),
+        ([("value", 5, 5), ("other", 0, 0)], 0),
+        ([("value", 5, 50), ("other", 5, 0.05)], 2),
+        ([("value", -5, -50)], 1),
+        ([("value", 5, 0)], math.inf),
+        ([("value", 5, -5)], math.inf),
+    ],
+)
+def test_the_distance_is_the_largest_factor(pairs, expected):
+    assert distance(pairs) == (expected if expected is None else pytest.approx(expected))
+
+
+def test_every_pair_is_a_mark_that_says_what_it_is_and_leads_to_its_claim():
+    rows = [a_row(beside=[("value", 4000, 4100), ("p_<16", 1e-12, 0)]), a_row("N-01", "partly", beside=None)]
+    svg = BeautifulSoup(drawing(rows), "html.parser").svg
+    assert [mark["href"] for mark in svg.find_all("a")] == ["#claim-m-08"] * 2
+    assert [mark.title.text for mark in svg.find_all("a")] == [
+        "M-08: published 4,000, ours 4,100 (reproduced)",
+        "M-08, p <16: published 1e−12, ours 0 (reproduced)",
+    ]
+    first, second = svg.select("a text")
+    across = [float(mark["x"]) for mark in (first, second)]
+    below = [float(mark["y"]) for mark in (first, second)]
+    assert across[0] > across[1] and below[0] < below[1], "larger numbers are further right, and higher"
+    assert svg["aria-label"].startswith("2 published numbers and ours on logarithmic axes: 1 pairs")
 
 
 RUN = {

@@ -5,6 +5,7 @@ can show them. Links into notebooks are relative to book/, where the pages stand
 """
 
 import html
+import math
 import os
 import platform
 import re
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import yaml
 
+from bookkit.build.comparison import distance, drawing
 from bookkit.claims import (
     BECAUSE,
     INTERACTIVE,
@@ -60,6 +62,13 @@ STYLE = """<style>
 .claim dd { margin: 0; min-width: 0; }
 .claim details { margin-top: 0.4rem; }
 .claim details p { margin: 0.3rem 0; }
+.claim[hidden] { display: none; }
+.compared { margin: 0 0 1rem; max-width: 36rem; }
+.compared svg { width: 100%; height: auto; }
+.compared text { font-size: 13px; fill: var(--pst-color-text-base, currentColor); }
+.compared .mark { font-size: 15px; font-weight: 700; }
+.compared .grid, .compared .same { stroke: var(--pst-color-text-muted, #888); stroke-opacity: 0.25; fill: none; }
+.compared .same { stroke-opacity: 0.9; stroke-dasharray: 5 4; }
 </style>"""
 
 
@@ -89,6 +98,8 @@ def scoreboard_page(rows: list[dict], claims: Mapping[str, Claim]) -> str:
         "deviation over them. `python -m bookkit score` prints the same in a terminal.",
         STYLE,
         _counts(everything),
+        drawing(rows),
+        '<claim-filter></claim-filter>\n<script type="module" src="../_static/claim-filter.mjs"></script>',
     ]
     # Sources with a result come first, else in the order of the ledger.
     for source in sorted(counts, key=lambda source: counts[source][NOT_ATTEMPTED] == sum(counts[source].values())):
@@ -133,7 +144,16 @@ def _card(row: dict, claim: Claim) -> str:
         "measured in": where,
     }
     head = f"<p>{badge(row['verdict'])} <strong>{row['id']}</strong> {_text(row['statement'])}</p>"
-    return f'<div class="claim" id="{anchor(row["id"])}">{head}{_list(entries)}{_decided(claim)}</div>'
+    return f'<div class="claim" id="{anchor(row["id"])}"{_data(row)}>{head}{_list(entries)}{_decided(claim)}</div>'
+
+
+def _data(row: dict) -> str:
+    """What the filter of the page chooses by, as data attributes."""
+    number = f"Source {row['source']}" if row["source"].isdigit() else row["source"]
+    data = {"source": number, "verdict": row["verdict"], "scale": row["scale"] and row["scale"].kind}
+    apart = distance(row["beside"])
+    data |= {"chapter": row["notebook"], "distance": "Infinity" if apart == math.inf else apart}
+    return "".join(f' data-{name}="{_text(value)}"' for name, value in data.items() if value is not None)
 
 
 def _decided(claim: Claim) -> str:
@@ -179,7 +199,7 @@ def readable(expression: str, published: Mapping[str, Number]) -> str:
 
 def _open_claims(rows: list[dict]) -> str:
     items = "".join(
-        f'<li id="{anchor(row["id"])}"><strong>{row["id"]}</strong> {_text(row["statement"])}'
+        f'<li id="{anchor(row["id"])}"{_data(row)}><strong>{row["id"]}</strong> {_text(row["statement"])}'
         + (f" <small>Published: {_text(row['published'])}.</small>" if row["published"] else "")
         + "</li>"
         for row in rows

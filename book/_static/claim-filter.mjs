@@ -1,0 +1,108 @@
+// The filter of the scoreboard: <claim-filter></claim-filter>
+//
+// Where this module is loaded, it shows of all elements with data-verdict those that fit what is chosen and typed,
+// in the order that is chosen. What is there to choose stands in their data attributes. Without scripts, and on paper,
+// there is no filter and every claim is shown.
+
+const CHOICES = {
+  source: "Source",
+  verdict: "Verdict",
+  scale: "Setting",
+  chapter: "Chapter",
+};
+const ORDERS = {
+  ledger: "as in the sources",
+  far: "furthest from the published value",
+  near: "nearest to the published value",
+};
+const STYLE = `
+claim-filter form { display: flex; flex-wrap: wrap; gap: 0.6rem 1rem; align-items: end; margin: 0 0 1rem;
+  padding: 0.8rem 0.9rem; border: 1px solid var(--pst-color-border, #888); border-radius: 0.5rem; }
+claim-filter label { display: grid; gap: 0.2rem; font-size: 0.85em; flex: 1 1 10rem; min-width: 0; }
+claim-filter select, claim-filter input, claim-filter button { font: inherit; color: inherit; min-width: 0; width: 100%;
+  padding: 0.3rem 0.4rem; border: 1px solid var(--pst-color-border, #888); border-radius: 0.25rem;
+  background: var(--pst-color-background, Canvas); }
+claim-filter button { width: auto; cursor: pointer; }
+claim-filter output { flex: 1 1 100%; }
+@media print { claim-filter { display: none; } }
+`;
+
+/** Whether a claim, {text, ...its data}, fits: every chosen value is its own, and every typed word is in its text. */
+export const fits = (claim, chosen) =>
+  Object.keys(CHOICES).every((name) => !chosen[name] || claim[name] === chosen[name]) &&
+  chosen.words.toLowerCase().split(/\s+/).every((word) => claim.text.includes(word));
+
+/** Claims in an order of ORDERS: those that cannot be compared come last, and else in the order given. */
+export const sorted = (claims, order) => {
+  if (order === "ledger") return claims;
+  const compared = claims.filter(({ distance }) => distance !== undefined);
+  const rest = claims.filter(({ distance }) => distance === undefined);
+  compared.sort((one, other) => one.distance - other.distance || 0);
+  return [...(order === "far" ? compared.reverse() : compared), ...rest];
+};
+
+class ClaimFilter extends HTMLElement {
+  connectedCallback() {
+    if (this.claims) return;
+    this.claims = [...document.querySelectorAll("[data-verdict]")].map((element) => {
+      const place = document.createComment("");
+      element.before(place);
+      return { element, place, text: element.textContent.toLowerCase(), ...element.dataset };
+    });
+    const options = (name) => {
+      const counts = new Map();
+      for (const claim of this.claims) if (claim[name]) counts.set(claim[name], (counts.get(claim[name]) ?? 0) + 1);
+      return [...counts].map(([value, count]) => new Option(`${value} (${count})`, value));
+    };
+    const select = (name, label, entries) => {
+      const box = Object.assign(document.createElement("select"), { name });
+      box.append(...entries);
+      return this.labelled(label, box);
+    };
+    const form = document.createElement("form");
+    form.setAttribute("role", "search");
+    form.setAttribute("aria-label", "claims");
+    const words = Object.assign(document.createElement("input"), { name: "words", type: "search" });
+    form.append(
+      this.labelled("Words", words),
+      ...Object.entries(CHOICES).map(([name, label]) => select(name, label, [new Option("all", ""), ...options(name)])),
+      select("order", "Order", Object.entries(ORDERS).map(([value, label]) => new Option(label, value))),
+      Object.assign(document.createElement("button"), { type: "reset", textContent: "Show all" }),
+      document.createElement("output"),
+    );
+    form.addEventListener("input", () => this.show());
+    form.addEventListener("reset", () => setTimeout(() => this.show()));
+    form.addEventListener("submit", (event) => event.preventDefault());
+    const style = Object.assign(document.createElement("style"), { textContent: STYLE });
+    this.list = document.createElement("div");
+    this.replaceChildren(style, form, this.list);
+    this.show();
+  }
+
+  labelled(text, control) {
+    const label = document.createElement("label");
+    label.append(text, control);
+    return label;
+  }
+
+  show() {
+    const chosen = Object.fromEntries(new FormData(this.querySelector("form")));
+    for (const claim of this.claims) {
+      claim.element.hidden = !fits(claim, chosen);
+      claim.place.after(claim.element);
+    }
+    const shown = this.claims.filter(({ element }) => !element.hidden);
+    if (chosen.order !== "ledger") this.list.append(...sorted(shown, chosen.order).map(({ element }) => element));
+    const all = shown.length === this.claims.length;
+    // A fold, or the part of a source, that is left without a claim goes as well.
+    for (const part of document.querySelectorAll("details:has(> ul), section")) {
+      const own = this.claims.filter(({ place }) => part.contains(place));
+      if (!own.length || part.contains(this)) continue;
+      part.hidden = !own.some(({ element }) => part.contains(element) && !element.hidden);
+      if (part.matches("details")) part.open = !all && !part.hidden;
+    }
+    this.querySelector("output").textContent = `${shown.length} of ${this.claims.length} claims`;
+  }
+}
+
+customElements.define("claim-filter", ClaimFilter);

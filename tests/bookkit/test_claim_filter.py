@@ -1,0 +1,87 @@
+"""The filter of the scoreboard, in a browser, on a planted page."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from browsing import DESK, serving
+
+MODULE = Path(__file__).resolve().parents[2] / "book" / "_static" / "claim-filter.mjs"
+CLAIM = '<div class="claim" id="{id}" data-source="{source}" data-verdict="{verdict}" {more}>{words}</div>'
+PAGE = f"""<!doctype html><html lang="en"><head><meta charset="utf-8"><title>A page</title>
+<link rel="icon" href="data:,"></head><body><section><h1>Scoreboard</h1><claim-filter></claim-filter>
+<script type="module" src="claim-filter.mjs"></script>
+<section id="one"><h2>One</h2>
+{CLAIM.format(id="a", source="One", verdict="partly", more='data-scale="less" data-distance="0.5"', words="Petals")}
+{CLAIM.format(id="b", source="One", verdict="refuted", more='data-scale="proof" data-distance="9"', words="Clocks")}
+<details id="open"><summary>1 not attempted yet</summary><ul>
+<li id="c" data-source="One" data-verdict="not attempted">Petals of a clock</li></ul></details></section>
+<section id="two"><h2>Two</h2>
+{CLAIM.format(id="d", source="Two", verdict="partly", more='data-scale="proof" data-distance="99"', words="Carry")}
+</section></section></body></html>"""
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("site")
+    (folder / "page.html").write_text(PAGE, "utf8")
+    shutil.copy(MODULE, folder)
+    with serving(folder) as address:
+        yield address
+
+
+@pytest.fixture
+def filtered(page):
+    page.set_viewport_size(DESK)
+    page.goto("page.html")
+    page.get_by_role("search").wait_for()
+    yield page
+    assert page.faults == []
+
+
+def seen(page):
+    """Ids of the claims that are shown, from top to bottom."""
+    return page.evaluate(
+        "() => [...document.querySelectorAll('[data-verdict]')].filter(e => e.checkVisibility()).map(e => e.id)"
+    )
+
+
+def counted(page):
+    return page.locator("claim-filter output").inner_text()
+
+
+@pytest.mark.browser
+def test_everything_is_shown_at_first_and_what_is_open_is_folded(filtered):
+    assert seen(filtered) == ["a", "b", "d"] and counted(filtered) == "4 of 4 claims"
+    assert filtered.get_by_label("Verdict").locator("option").all_inner_texts() == [
+        "all",
+        "partly (2)",
+        "refuted (1)",
+        "not attempted (1)",
+    ]
+
+
+@pytest.mark.browser
+def test_choices_and_words_narrow_together_and_empty_parts_go(filtered):
+    filtered.get_by_label("Verdict").select_option("partly")
+    assert seen(filtered) == ["a", "d"] and counted(filtered) == "2 of 4 claims"
+    filtered.get_by_label("Setting").select_option("proof")
+    assert seen(filtered) == ["d"] and not filtered.locator("#one").is_visible()
+    filtered.get_by_role("button", name="Show all").click()
+    filtered.get_by_text("4 of 4 claims").wait_for()
+    assert seen(filtered) == ["a", "b", "d"]
+    filtered.get_by_label("Words").fill("clock PETAL")
+    assert seen(filtered) == ["c"], "a claim that is open is unfolded"
+    assert not filtered.locator("#two").is_visible()
+    filtered.get_by_label("Words").fill("")
+    assert seen(filtered) == ["a", "b", "d"], "and folded again"
+
+
+@pytest.mark.browser
+def test_sorted_by_distance_those_that_are_not_compared_come_last(filtered):
+    filtered.get_by_label("Order").select_option("far")
+    assert seen(filtered) == ["d", "b", "a", "c"] and not filtered.locator("#two").is_visible()
+    filtered.get_by_label("Order").select_option("near")
+    assert seen(filtered) == ["a", "b", "d", "c"]
+    filtered.get_by_label("Order").select_option("ledger")
+    assert seen(filtered) == ["a", "b", "d"] and filtered.locator("#two").is_visible()

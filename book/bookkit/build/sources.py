@@ -52,7 +52,7 @@ PAGE_STYLE = """<style>
 .beside .ours p { margin: 0.2rem 0 0.8rem; font-size: 0.9em; }
 .short li { margin-bottom: 0.35rem; overflow-wrap: anywhere; }
 .again { margin: 0 0 1rem; }
-.bd-sidebar-secondary { overflow-wrap: anywhere; }
+.bd-sidebar-secondary .nav-link { overflow-wrap: anywhere; }
 @media (max-width: 768px) { .beside { grid-template-columns: minmax(0, 1fr); } }
 </style>"""
 
@@ -201,9 +201,9 @@ def source_page(number: str, source: Source, found: Found, texts: list[str] = ()
     parts = [
         f"(paper-{number})=\n# {heading}",
         f"Source {number}, {{cite:t}}`{key}`, in its own order: its figures, tables, equations and listings in "
-        "words, beside each what this book has of it, and below them the claims. Before that, what came of those that "
-        f"it puts first. It has {len(own)} in all; the {{ref}}`scoreboard <source-{number}>` says how each is "
-        "decided.",
+        "words, beside each what this book has of it, and below them the claims. Before that, what came of those "
+        f"that it puts first. It has {len(own)} in all, which the {{ref}}`scoreboard <source-{number}>` lists with "
+        "their rules.",
         STYLE,
         PAGE_STYLE,
         _counts(tally(own)["all"]),

@@ -18,6 +18,7 @@ from tiny_book import ALT, KEY, REPOSITORY, make_tiny_book
 from bookkit.build import staging
 from bookkit.build.checks import check_site
 from bookkit.build.layers import ROOMS, files
+from bookkit.build.pages import source_numbers
 from bookkit.build.project import Project
 
 
@@ -199,7 +200,7 @@ def test_every_module_of_the_library_is_in_the_reference():
 
 
 def test_every_page_in_the_table_of_contents_exists():
-    generated = {"book/scoreboard", "book/environment"}
+    generated = {"book/scoreboard", "book/environment", *(f"book/source-{n}" for n in source_numbers(REPOSITORY))}
 
     def files(entry):
         yield from filter(None, [entry.get("file")])

@@ -9,7 +9,7 @@ import math
 import os
 import platform
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import yaml
@@ -78,13 +78,14 @@ STYLE = """<style>
 def scoreboard_markdown(root: Path, build: Path) -> str:
     """The scoreboard page of the claims under `root` and what the notebooks recorded under `build`."""
     claims = load_claims(root / "book" / "claims")
-    return scoreboard_page(scoreboard(build / "records", claims), claims)
+    return scoreboard_page(scoreboard(build / "records", claims), claims, source_numbers(root))
 
 
-def scoreboard_page(rows: list[dict], claims: Mapping[str, Claim]) -> str:
+def scoreboard_page(rows: list[dict], claims: Mapping[str, Claim], numbers: Collection[str] = ()) -> str:
     """MyST markdown of the scoreboard: counts in all, then for each source its counts, claims measured and open.
 
-    rows: of `bookkit.claims.scoreboard`. claims: by id, for the test and the rule behind each verdict.
+    rows: of `bookkit.claims.scoreboard`. claims: by id, for the test and the rule behind each verdict. numbers: the
+    sources that have a page of their own.
     """
     counts = tally(rows)
     everything = counts.pop("all")
@@ -107,11 +108,22 @@ def scoreboard_page(rows: list[dict], claims: Mapping[str, Claim]) -> str:
         open_ = [row for row in own if row["verdict"] == NOT_ATTEMPTED]
         key, heading = SOURCES.get(source, (source, source))
         number = f"Source {source}: " if source.isdigit() else ""
-        parts += [f"(source-{source})=\n## {number}{heading}", f"{{cite:t}}`{key}`", _counts(counts[source])]
+        parts += [f"(source-{source})=\n## {number}{heading}", f"{{cite:t}}`{key}`{_page_of(source, numbers)}"]
+        parts.append(_counts(counts[source]))
         parts += [_card(row, claims[row["id"]]) for row in own if row["verdict"] != NOT_ATTEMPTED]
         if open_:
             parts.append(_open_claims(open_))
     return "\n\n".join(parts) + "\n"
+
+
+def source_numbers(root: Path) -> list[str]:
+    """The sources that have a page of their own (`bookkit.build.sources`)."""
+    return sorted(path.stem for path in (root / "book" / "sources").glob("*.yaml"))
+
+
+def _page_of(source: str, numbers: Collection[str]) -> str:
+    """A link to the source's own page, where there is one."""
+    return f" · {{ref}}`in its own order <paper-{source}>`" if source in numbers else ""
 
 
 def _counts(counts: Mapping[str, int]) -> str:
@@ -251,11 +263,11 @@ def sources_markdown(root: Path, build: Path) -> str:
     """Each source with its bar of verdicts, and a link to its part of the scoreboard."""
     counts = tally(scoreboard(build / "records", load_claims(root / "book" / "claims")))
     counts.pop("all")
-    parts = [STYLE]
+    parts, numbers = [STYLE], source_numbers(root)
     for source, own in counts.items():
         key, heading = SOURCES.get(source, (source, source))
         link = f"**{{ref}}`{heading} <source-{source}>`** ({{cite:t}}`{key}`)"
-        parts += [f"{link}, {sum(own.values())} claims:", _counts(own)]
+        parts += [f"{link}, {sum(own.values())} claims{_page_of(source, numbers)}", _counts(own)]
     return "\n\n".join(parts)
 
 

@@ -17,12 +17,12 @@ import numpy as np
 import yaml
 from nbformat import NotebookNode
 
-from bookkit.build import addresses, pages, provenance
+from bookkit.build import addresses, pages, provenance, sources
 from bookkit.build.project import Project, files_in
 from bookkit.claims import ClaimError
 from bookkit.files import FileProblem
 
-NO_PAGES = {"bookkit", "claims", "workflow"}  # folders of book/ that hold none
+NO_PAGES = {"bookkit", "claims", "sources", "workflow"}  # folders of book/ that hold none
 BESIDE = {"book/glossary", "book/references"}  # pages that every chapter leans on
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 # On a phone of 360 pixels: the width of a drawing inside its card, and the smallest text that is read with ease.
@@ -55,6 +55,7 @@ def stage(root: Path, build: Path) -> Path:
         raise StagingError("\n".join(problems))
     for name, page in (("scoreboard", pages.scoreboard_markdown), ("environment", pages.environment_markdown)):
         files[f"book/{name}.md"] = page(root, build).encode()
+    files |= sources.source_pages(root, build)
     for drawing, place in (("rulegraph", "book"), ("layers", "book/api")):
         if (root / place).is_dir():  # a book without a library has no pages about one
             files[f"{place}/{drawing}.svg"] = (build / f"{drawing}.svg").read_bytes()

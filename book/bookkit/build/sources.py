@@ -1,0 +1,329 @@
+"""A page for each source, in its own order, for a reader who holds the paper in hand.
+
+book/sources/NUMBER.yaml lists what the source shows, section by section, and where this book has its counterpart::
+
+    headline: [M-08, M-26]                 # the claims of its abstract or its conclusions
+    errors:                                # what is wrong in it, and what shows that
+      - {where: "§2", text: One number is off., claims: [M-03], figures: []}
+    findings: [Clocks]                     # of book/findings.yaml, by their bold beginnings
+    beyond: ["One more, {M-12.key_count_max} of them."]    # written like those
+    sections:
+      - title: 5 Inspecting periodicity
+        claims: [M-11]                     # said in the text alone
+        items:                             # figures, tables, numbered equations, listings
+          - {label: Figure 5, shows: Norms by frequency., figures: [embedding-spectrum], claims: [M-12]}
+          - {label: Listing 1, shows: A transform., chapters: [11_fourier_circles]}
+          - {label: Figure 6, shows: A graph of GELU., reason: A copy of another page's graph.}
+
+Verdicts, numbers and drawings come from the records when the page is made.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from bookkit.build.pages import SOURCES, STYLE, _counts, _list, _text, findings, source_numbers
+from bookkit.claims import (
+    INTERACTIVE,
+    NOT_ATTEMPTED,
+    PARTLY,
+    REPRODUCED,
+    Claim,
+    ClaimError,
+    Measurement,
+    load_claims,
+    read_records,
+    scoreboard,
+    tally,
+)
+from bookkit.judge import Verdict, anchor, badge
+
+PAGE_STYLE = """<style>
+.beside { display: grid; grid-template-columns: minmax(0, 2fr) minmax(0, 3fr); gap: 0.5rem 1.5rem; margin: 0 0 1rem; }
+.beside .theirs p { margin: 0 0 0.5rem; overflow-wrap: anywhere; }
+.beside.alone { grid-template-columns: minmax(0, 1fr); }
+.bd-content .beside .ours img { box-sizing: border-box; width: 100%; height: auto; padding: 0.35rem !important;
+  background: #fff !important; border: 1px solid #888; border-radius: 0.4rem !important; filter: none !important; }
+.beside .ours p { margin: 0.2rem 0 0.8rem; font-size: 0.9em; }
+.short li { margin-bottom: 0.35rem; overflow-wrap: anywhere; }
+.again { margin: 0 0 1rem; }
+.bd-sidebar-secondary .nav-link { overflow-wrap: anywhere; }
+@media (max-width: 768px) { .beside { grid-template-columns: minmax(0, 1fr); } }
+</style>"""
+
+
+# --- the list ---
+
+
+@dataclass(frozen=True)
+class Item:
+    """A figure, table, equation or listing of a source, and its counterpart here or the reason why it has none."""
+
+    label: str
+    shows: str
+    figures: tuple[str, ...] = ()
+    claims: tuple[str, ...] = ()
+    chapters: tuple[str, ...] = ()
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Section:
+    title: str
+    claims: tuple[str, ...] = ()
+    items: tuple[Item, ...] = ()
+
+
+@dataclass(frozen=True)
+class Slip:
+    """Something wrong in a source: where, what (written like a finding), and the claims and figures that show it."""
+
+    where: str
+    text: str
+    claims: tuple[str, ...] = ()
+    figures: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Source:
+    headline: tuple[str, ...]
+    sections: tuple[Section, ...]
+    errors: tuple[Slip, ...] = ()
+    findings: tuple[str, ...] = ()
+    beyond: tuple[str, ...] = ()
+
+    @property
+    def items(self) -> list[Item]:
+        return [item for section in self.sections for item in section.items]
+
+    def shown_claims(self) -> set[str]:
+        """The claims that its sections show; those that only the head of the page names are not among them."""
+        return {id for part in (*self.sections, *self.items) for id in part.claims}
+
+    def problems(
+        self, number: str, claims: Mapping[str, Claim], figures: Mapping[str, object], chapters: Mapping[str, object]
+    ) -> list[str]:
+        """What is missing, stands twice or leads nowhere.
+
+        claims: the ledger by id. figures, chapters: those that there are, by key and by name.
+        """
+        found = [f"{label} stands twice" for label, n in Counter(item.label for item in self.items).items() if n > 1]
+        for item in self.items:
+            if not (item.figures or item.claims or item.chapters or item.reason):
+                found.append(f"{item.label} has neither a counterpart nor a reason")
+        parts = (*self.sections, *self.items, *self.errors)
+        named = {
+            "claim": (claims, [*self.headline, *(id for part in parts for id in part.claims)]),
+            "figure": (figures, [key for part in (*self.items, *self.errors) for key in part.figures]),
+            "chapter": (chapters, [name for item in self.items for name in item.chapters]),
+        }
+        for kind, (known, names) in named.items():
+            found += [f"there is no {kind} {name}" for name in dict.fromkeys(names) if name not in known]
+        own = [claim.id for claim in claims.values() if claim.source == number and claim.section]
+        found += [f"claim {id} is in no section" for id in own if id not in self.shown_claims()]
+        return [f"book/sources/{number}.yaml: {problem}" for problem in found]
+
+
+def read_source(path: Path) -> Source:
+    """The list of a source. Raises ClaimError for one that is not of this form."""
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        sections = [
+            Section(**section | {"items": tuple(Item(**item) for item in section.get("items", ()))})
+            for section in content.pop("sections")
+        ]
+        errors = [Slip(**error) for error in content.pop("errors", ())]
+        return Source(sections=tuple(sections), errors=tuple(errors), **content)
+    except (yaml.YAMLError, TypeError, AttributeError, KeyError) as error:
+        raise ClaimError(f"book/sources/{path.name} cannot be read: {error}") from error
+
+
+# --- the page ---
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the notebooks recorded, by which a page is filled in.
+
+    rows: of `scoreboard`, records: of `read_records`, by claim. figures: notebook and alternative text, by key.
+    """
+
+    claims: Mapping[str, Claim]
+    rows: Mapping[str, dict]
+    records: Mapping[str, dict]
+    figures: Mapping[str, tuple[str, str]]
+
+    @classmethod
+    def under(cls, root: Path, build: Path) -> "Found":
+        claims, records = load_claims(root / "book" / "claims"), build / "records"
+        figures = {
+            path.stem: (path.parent.parent.name, json.loads(path.read_text(encoding="utf-8"))["alt"])
+            for path in sorted(records.glob("*/figures/*.json"))
+            if path.parent.parent.name != INTERACTIVE
+        }
+        return cls(claims, {row["id"]: row for row in scoreboard(records, claims)}, read_records(records), figures)
+
+
+def source_pages(root: Path, build: Path) -> dict[str, bytes]:
+    """The page of each source, by its place in the staging folder.
+
+    Raises ClaimError with every problem of all lists.
+    """
+    numbers = source_numbers(root)
+    if not numbers:
+        return {}
+    found = Found.under(root, build)
+    sources = {number: read_source(root / "book" / "sources" / f"{number}.yaml") for number in numbers}
+    chapters = {path.stem: path for path in (root / "notebooks").glob("*.ipynb")}
+    problems = [
+        problem
+        for number, source in sources.items()
+        for problem in source.problems(number, found.claims, found.figures, chapters)
+    ]
+    if problems:
+        raise ClaimError("\n".join(problems))
+    texts = yaml.safe_load((root / "book" / "findings.yaml").read_text(encoding="utf-8"))
+    return {
+        f"book/source-{number}.md": source_page(number, source, found, texts).encode()
+        for number, source in sources.items()
+    }
+
+
+def source_page(number: str, source: Source, found: Found, texts: list[str] = ()) -> str:
+    """MyST markdown of the page of one source. texts: those of book/findings.yaml."""
+    key, heading = SOURCES[number]
+    own = [row for row in found.rows.values() if row["source"] == number]
+    parts = [
+        f"(paper-{number})=\n# {heading}",
+        f"Source {number}, {{cite:t}}`{key}`, in its own order: its figures, tables, equations and listings in "
+        "words, beside each what this book has of it, and below them the claims. Before that, what came of those "
+        f"that it puts first. It has {len(own)} in all, which the {{ref}}`scoreboard <source-{number}>` lists with "
+        "their rules.",
+        STYLE,
+        PAGE_STYLE,
+        _counts(tally(own)["all"]),
+        *_head(source, found),
+        *_new(source, found, texts),
+    ]
+    shown: set[str] = set()
+    for section in source.sections:
+        parts.append(f"## {_plain(section.title)}")
+        for item in section.items:
+            parts += [f"### {_plain(item.label)}", *_beside(item, found), *_claims(item.claims, found, shown)]
+        parts += _claims(section.claims, found, shown)
+    return "\n\n".join(parts) + "\n"
+
+
+def _head(source: Source, found: Found) -> Iterator[str]:
+    """What holds, what does not, what was not tested and what is wrong in it."""
+    verdicts = {id: found.rows[id]["verdict"] for id in source.headline}
+    held = [id for result in (REPRODUCED, PARTLY) for id in source.headline if verdicts[id] == result]
+    untested = [id for id in source.headline if verdicts[id] == NOT_ATTEMPTED]
+    lists = {
+        "What holds, in full or in part": held,
+        "What does not": [id for id in source.headline if id not in {*held, *untested}],
+        "What was not tested": untested,
+    }
+    for title, ids in lists.items():
+        if ids:
+            entries = (
+                f'<li>{badge(verdicts[id])} <a href="#{anchor(id)}">{id}</a> {_text(found.claims[id].statement)}</li>'
+                for id in ids
+            )
+            yield f"## {title}\n\n" + f'<ul class="short">{"".join(entries)}</ul>'
+    if source.errors:
+        texts = [f"**{slip.where}.** {slip.text} {_evidence(slip, found)}" for slip in source.errors]
+        yield "## What is wrong in it\n\n" + findings(texts, found.records, found.claims)
+
+
+def _evidence(slip: Slip, found: Found) -> str:
+    """Links to the figures and verdicts that show it; to the claim on this page where it was not measured."""
+    links = [_figure_link(key, found) for key in slip.figures]
+    for id in slip.claims:
+        notebook = found.rows[id]["notebook"]
+        if notebook is None:
+            links.append(f'by reading alone, at <a href="#{anchor(id)}">{id}</a>')
+        else:
+            links.append(f'<a href="../notebooks/{notebook}.html#{anchor(id)}">{id} in {_text(notebook)}</a>')
+    return f"<small>Shown: {', '.join(links)}.</small>"
+
+
+def _new(source: Source, found: Found, texts: list[str]) -> Iterator[str]:
+    """What nobody had seen before: findings of the front page, and more that concern this source alone."""
+    chosen = []
+    for title in source.findings:
+        beginning = re.compile(rf"\*\*{re.escape(title)}[.,]")
+        if not any(map(beginning.match, texts)):
+            raise ClaimError(f"book/findings.yaml has no finding {title!r}")
+        chosen += filter(beginning.match, texts)
+    if chosen or source.beyond:
+        yield "## What is new here\n\n" + findings([*chosen, *source.beyond], found.records, found.claims)
+
+
+def _beside(item: Item, found: Found) -> Iterator[str]:
+    """What the source shows in words, and beside it our drawings, each a link to its place in its chapter."""
+    theirs = f"<p>{_text(item.shows)}</p>"
+    if item.chapters:
+        links = (f'<a href="../notebooks/{name}.html">{_text(name)}</a>' for name in item.chapters)
+        theirs += f"<p>Here in {', '.join(links)}.</p>"
+    if item.reason:
+        theirs += f"<p><em>{_text(item.reason)}</em></p>"
+    yield f'<div class="beside{"" if item.figures else " alone"}"><div class="theirs">{theirs}</div>'
+    if item.figures:
+        yield '<div class="ours">'
+        for key in item.figures:
+            notebook, alt = found.figures[key]
+            options = yaml.safe_dump(
+                {"alt": " ".join(alt.split()), "target": f"../notebooks/{notebook}.html#{key}"},
+                allow_unicode=True,
+                width=float("inf"),
+            )
+            yield f"```{{image}} /figures/{key}.svg\n---\n{options}---\n```"
+            yield f"{{numref}}`{key}` in [](../notebooks/{notebook}.ipynb)"
+        yield "</div>"
+    yield "</div>"
+
+
+def _figure_link(key: str, found: Found) -> str:
+    notebook = found.figures[key][0]
+    return f'<a href="../notebooks/{notebook}.html#{key}">figure {_text(key)} in {_text(notebook)}</a>'
+
+
+def _claims(ids: tuple[str, ...], found: Found, shown: set[str]) -> Iterator[str]:
+    """A card for each claim that no earlier part has shown, and links to the others."""
+    again = [id for id in ids if id in shown]
+    if again:
+        links = (f'{badge(found.rows[id]["verdict"])} <a href="#{anchor(id)}">{id}</a>' for id in again)
+        yield f'<p class="again">Above: {" · ".join(links)}</p>'
+    for id in ids:
+        if id not in shown:
+            shown.add(id)
+            yield _card(found.rows[id], found.claims[id], found.records.get(id))
+
+
+def _card(row: dict, claim: Claim, record: dict | None) -> str:
+    """One claim: what is said and published, what we found, and where; without a record, what was published."""
+    entries = {"published": _text(claim.published or "no number")}
+    if record:
+        measurement = Measurement.of(record["measured"], record["unit"])
+        ours = Verdict(claim, measurement, row["verdict"], row["scale"], record.get("note")).ours()
+        page = f"../notebooks/{row['notebook']}.html"
+        where = f'<a href="{page}#{anchor(claim.id)}">{_text(row["notebook"])}</a>'
+        if row["figure"]:
+            where += f', <a href="{page}#{row["figure"]}">figure {_text(row["figure"])}</a>'
+        entries |= {"ours": _text(ours), "measured in": where}
+    if claim.remark:
+        entries["remark"] = _text(claim.remark)
+    how = f' <a href="scoreboard.html#{anchor(claim.id)}">how it is decided</a>' if record else ""
+    head = f"<p>{badge(row['verdict'])} <strong>{claim.id}</strong> {_text(claim.statement)}{how}</p>"
+    return f'<div class="claim" id="{anchor(claim.id)}">{head}{_list(entries)}</div>'
+
+
+def _plain(text: str) -> str:
+    """A heading in which every sign stands for itself."""
+    return re.sub(r"([\\`*_{}\[\]<>&$|#~])", r"\\\1", " ".join(text.split()))

@@ -21,6 +21,24 @@ def test_what_ends_in_time_keeps_its_status(capfd):
     assert capfd.readouterr().out == "counted\n"
 
 
+def test_what_computes_nothing_is_stopped_long_before_the_limit(forgetful, monkeypatch, capfd):
+    command, seen = forgetful
+    monkeypatch.setattr(watchdog, "QUIET", 0.5)
+    monkeypatch.setattr(watchdog, "LEAST", 0.5)  # the start of a program is over once it computes for less than half
+    monkeypatch.setattr(watchdog, "TRIES", 20)  # a busy machine may keep it from starting
+    assert watchdog.run(command, limit=3600) == 0
+    assert "seemed to stall: once more" in capfd.readouterr().err
+    assert not psutil.pid_exists(int(seen.read_text()))
+
+
+@pytest.mark.parametrize("inner", ["burn()", "import subprocess, sys; subprocess.run([sys.executable, '-c', BURN])"])
+def test_what_computes_is_left_alone_itself_or_by_a_child(inner, monkeypatch):
+    burn = "import time\nwhile time.process_time() < 2.5: pass"
+    program = burn if inner == "burn()" else inner.replace("BURN", repr(burn))
+    monkeypatch.setattr(watchdog, "QUIET", 1.0)
+    assert watchdog.run([*PYTHON, program], limit=3600) == 0
+
+
 @pytest.fixture
 def forgetful(tmp_path):
     """A command whose child never ends the first time; its marks lie in the folder."""

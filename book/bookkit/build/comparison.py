@@ -7,11 +7,8 @@ from collections.abc import Iterable
 from bookkit.claims import show
 from bookkit.judge import COLOURS, SIGNS, anchor
 
-SIDE, EDGE, REST = (
-    560,
-    56,
-    14,
-)  # the drawing, the room for numbers at its left and bottom, and that at the other sides
+# Of the drawing in pixels: its side, the room for numbers at its left and bottom, and that at the other sides.
+SIDE, EDGE, REST = 560, 56, 14
 SMALLEST = 1e-7  # what is smaller, zero too, stands on the edge
 
 
@@ -29,10 +26,16 @@ def _apart(theirs: float, ours: float) -> float:
 
 
 def drawing(rows: list[dict]) -> str:
-    """SVG in HTML, both axes logarithmic; each mark leads to the card of its claim. rows: of `claims.scoreboard`."""
+    """SVG in HTML, both axes logarithmic; each mark leads to the card of its claim. Empty without a pair.
+
+    rows: of `claims.scoreboard`.
+    """
     pairs = [(row, *pair) for row in rows for pair in row["beside"] or ()]
-    numbers = [max(abs(number), SMALLEST) for _, _, *both in pairs for number in both]
-    low, high = math.floor(math.log10(min(numbers))), math.ceil(math.log10(max(numbers)))
+    if not pairs:
+        return ""
+    powers = [math.log10(max(abs(number), SMALLEST)) for _, _, *both in pairs for number in both]
+    low = math.floor(min(powers))
+    high = max(math.ceil(max(powers)), low + 1)
 
     def place(number: float) -> float:
         """Pixels from the origin."""

@@ -208,6 +208,12 @@ def test_every_pair_is_a_mark_that_says_what_it_is_and_leads_to_its_claim():
     assert svg["aria-label"].startswith("2 published numbers and ours on logarithmic axes: 1 pairs")
 
 
+@pytest.mark.parametrize("pairs", [[], [("value", 1, 1)], [("value", 0, 0)]])
+def test_a_drawing_of_few_pairs_has_a_mark_for_each_and_none_at_all_without(pairs):
+    svg = BeautifulSoup(drawing([a_row(beside=pairs)]), "html.parser")
+    assert len(svg.find_all("a")) == len(pairs) and bool(svg.find("svg")) == bool(pairs)
+
+
 RUN = {
     "notebook": "10_grokking",
     "status": "ok",

@@ -200,7 +200,12 @@ def test_every_module_of_the_library_is_in_the_reference():
 
 
 def test_every_page_in_the_table_of_contents_exists():
-    generated = {"book/scoreboard", "book/environment", *(f"book/source-{n}" for n in source_numbers(REPOSITORY))}
+    generated = {
+        "book/scoreboard",
+        "book/environment",
+        "book/in-short",
+        *(f"book/source-{n}" for n in source_numbers(REPOSITORY)),
+    }
 
     def files(entry):
         yield from filter(None, [entry.get("file")])

@@ -19,6 +19,7 @@ from urllib.parse import unquote, urlsplit
 
 from bs4 import BeautifulSoup, Tag
 
+from bookkit.build.glued import GLUED, glued_texts
 from bookkit.build.notebook_ast import statements
 from bookkit.build.project import Project
 
@@ -77,7 +78,6 @@ EVERY_PAGE = {
     "searchindex.js",
 }
 
-GLUED = re.compile(r"{glue:text}`([^`]+)`")
 
 # Where a user's files lie, on any system.
 PLACE = re.compile(r"/(?:home|Users)/[\w.-]+|/(?:root|tmp)/\w+|[A-Za-z]:\\+Users\\+\w+")
@@ -249,7 +249,7 @@ def _glued(page: Page) -> Iterator[Problem]:
     if not source.is_file():
         return
     cells = json.loads(source.read_text("utf8"))["cells"]
-    written = {name: text for cell in cells for name, text in _glued_texts(cell)}
+    written = dict(glued_texts(cells))
     # In the order of the page: in prose and in the captions of figures.
     prose = [
         "".join(cell["source"])
@@ -264,14 +264,6 @@ def _glued(page: Page) -> Iterator[Problem]:
     for name, text in zip(names, shown, strict=False):
         if text != written.get(name):
             yield Problem(page.name, f"shows {text!r} for the glued text {name!r}, which is {written.get(name)!r}")
-
-
-def _glued_texts(cell: dict) -> Iterator[tuple[str, str]]:
-    for output in cell.get("outputs", []):
-        if name := output.get("metadata", {}).get("scrapbook", {}).get("name"):
-            recorded = "".join(next(text for kind, text in output["data"].items() if kind.endswith("text/plain")))
-            quoted = re.fullmatch(r"(['\"]).*\1", recorded, re.DOTALL)
-            yield name, ast.literal_eval(recorded) if quoted else recorded
 
 
 def _weight(page: Page) -> Iterator[Problem]:

@@ -9,7 +9,7 @@ from bookkit.judge import COLOURS, SIGNS, anchor
 
 # Of the drawing in pixels: its side, the room for numbers at its left and bottom, and that at the other sides.
 SIDE, EDGE, REST = 560, 56, 14
-SMALLEST = 1e-7  # what is smaller, zero too, stands on the edge
+SMALLEST = 1e-2  # what is smaller, zero too, stands on the edge
 
 
 def distance(beside: Iterable[tuple[str, float, float]]) -> float | None:

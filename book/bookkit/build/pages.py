@@ -66,6 +66,7 @@ STYLE = """<style>
 .compared { margin: 0 0 1rem; max-width: 36rem; }
 .compared svg { width: 100%; height: auto; }
 .compared text { font-size: 13px; fill: var(--pst-color-text-base, currentColor); }
+.compared a { text-decoration: none; }
 .compared .mark { font-size: 15px; font-weight: 700; }
 .compared .grid, .compared .same { stroke: var(--pst-color-text-muted, #888); stroke-opacity: 0.25; fill: none; }
 .compared .same { stroke-opacity: 0.9; stroke-dasharray: 5 4; }

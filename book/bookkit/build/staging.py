@@ -17,7 +17,7 @@ import numpy as np
 import yaml
 from nbformat import NotebookNode
 
-from bookkit.build import addresses, pages, provenance, sources
+from bookkit.build import addresses, in_short, pages, provenance, sources
 from bookkit.build.project import Project, files_in
 from bookkit.claims import ClaimError
 from bookkit.files import FileProblem
@@ -56,6 +56,9 @@ def stage(root: Path, build: Path) -> Path:
     for name, page in (("scoreboard", pages.scoreboard_markdown), ("environment", pages.environment_markdown)):
         files[f"book/{name}.md"] = page(root, build).encode()
     files |= sources.source_pages(root, build)
+    if in_short.PAGE in files_in(project.contents):
+        chapters = {name: nbformat.reads(files[f"notebooks/{name}.ipynb"].decode(), 4) for name in project.notebooks}
+        files[f"{in_short.PAGE}.md"] = in_short.in_short_page(project.contents, chapters).encode()
     for drawing, place in (("rulegraph", "book"), ("layers", "book/api")):
         if (root / place).is_dir():  # a book without a library has no pages about one
             files[f"{place}/{drawing}.svg"] = (build / f"{drawing}.svg").read_bytes()

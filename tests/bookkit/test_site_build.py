@@ -20,6 +20,7 @@ from bookkit.build.checks import check_site
 from bookkit.build.layers import ROOMS, files
 from bookkit.build.pages import source_numbers
 from bookkit.build.project import Project
+from bookkit.build.site import name_icon
 
 
 @pytest.fixture(scope="module")
@@ -184,6 +185,21 @@ def test_only_pages_with_equations_load_mathjax(site):
 
 def test_the_solution_of_an_exercise_is_folded(site):
     assert "dropdown" in soup(site, "notebooks/10_waves.html").select_one(".solution")["class"]
+
+
+def test_the_page_that_leads_to_the_first_names_an_icon_once(tmp_path):
+    home = tmp_path / "index.html"
+    home.write_text('\n<meta http-equiv="Refresh" content="0; url=book/index.html" />\n')
+    name_icon(tmp_path)
+    assert "icon" not in home.read_text(), "there is none"
+    (tmp_path / "_static").mkdir()
+    (tmp_path / "_static" / "favicon.svg").touch()
+    for _ in range(2):
+        name_icon(tmp_path)
+        assert home.read_text().count('<link rel="icon" href="_static/favicon.svg" />') == 1
+    home.write_text("<html>a page of its own</html>")
+    name_icon(tmp_path)
+    assert home.read_text() == "<html>a page of its own</html>"
 
 
 def test_every_module_of_the_library_is_in_the_reference():

@@ -25,6 +25,8 @@ from bookkit.build.staging import StagingError, stage_page
 # What a page may depend on without saying so: settings, contents, versions, works cited, the code that is described.
 GROUND = ["book/_build/stage/_config.yml", "_toc.yml", "requirements.txt", "book/*.bib", "book/api/*"]
 GROUND += ["arithlib/**/*.py", "book/bookkit/**/*.py", "notebooks/**/*.py"]
+# How Jupyter Book's page at the top of the site begins, where the first page lies deeper.
+LEADS_ON = '<meta http-equiv="Refresh"'
 
 
 def build_site(project: Project) -> int:
@@ -79,7 +81,15 @@ def sphinx(pages: Path, site: Path, doctrees: Path, strict: bool, builder: str =
         keep_going=True,
         jobs=os.cpu_count(),
     )
+    name_icon(site)
     return answer if isinstance(answer, int) else 2  # an exception, which is on the screen already
+
+
+def name_icon(site: Path) -> None:
+    """Let the page that leads on to the first one name the site's icon; else a browser may ask the host for one."""
+    home, icon = site / "index.html", next((site / "_static").glob("favicon.*"), None)
+    if icon and home.is_file() and (page := home.read_text(encoding="utf-8")).lstrip().startswith(LEADS_ON):
+        home.write_text(f'<link rel="icon" href="_static/{icon.name}" />{page}', encoding="utf-8")
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -48,7 +48,7 @@ def test_a_chapter_has_its_question_and_its_box_with_the_numbers_of_its_run():
 
 
 def test_a_number_that_was_never_glued_is_an_error():
-    with pytest.raises(KeyError, match="depth"):
+    with pytest.raises(LookupError, match=r"10_waves.ipynb says \['depth'\] in short"):
         in_short_page(CONTENTS, {"10_waves": a_chapter(a_box("{glue:text}`depth`"))})
 
 

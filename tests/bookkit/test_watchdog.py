@@ -39,6 +39,20 @@ def test_what_computes_is_left_alone_itself_or_by_a_child(inner, monkeypatch):
     assert watchdog.run([*PYTHON, program], limit=3600) == 0
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="processor time is lost where nobody waits for a child")
+def test_time_that_is_lost_with_a_child_is_no_stalling(monkeypatch):
+    burn = "import time\nwhile time.process_time() < 3: pass"
+    program = f"""
+import signal, subprocess, sys, time
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+subprocess.Popen([sys.executable, "-c", {burn!r}]).wait()
+begin = time.process_time()
+while time.process_time() - begin < 1.5: pass
+"""
+    monkeypatch.setattr(watchdog, "QUIET", 1.0)
+    assert watchdog.run([*PYTHON, program], limit=3600) == 0
+
+
 @pytest.fixture
 def forgetful(tmp_path):
     """A command whose child never ends the first time; its marks lie in the folder."""

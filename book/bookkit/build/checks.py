@@ -78,7 +78,6 @@ EVERY_PAGE = {
     "searchindex.js",
 }
 
-
 # Where a user's files lie, on any system.
 PLACE = re.compile(r"/(?:home|Users)/[\w.-]+|/(?:root|tmp)/\w+|[A-Za-z]:\\+Users\\+\w+")
 PUBLISHED_TEXT = {".html", ".md", ".ipynb", ".svg", ".json", ".csv", ".txt", ".yml", ".yaml"}

@@ -17,8 +17,8 @@ MARKUP = re.compile(r"([\\`*_{}\[\]<>$#~])")
 def in_short_page(contents: dict, notebooks: Mapping[str, NotebookNode]) -> str:
     """MyST markdown: for each chapter with a box its title, which leads to it, its question, and what the box says.
 
-    contents: of _toc.yml, whose parts become headings. notebooks: executed ones by name. Raises KeyError for a number
-    in a box that its notebook did not glue.
+    contents: of _toc.yml, whose parts become headings. notebooks: executed ones by name. Raises LookupError for
+    a number in a box that its notebook did not glue.
     """
     parts = [
         "# In short",
@@ -37,7 +37,10 @@ def entry(name: str, notebook: NotebookNode) -> str:
     """A chapter's title, as a heading that leads to it, its question, and the text of its box; numbers filled in."""
     heading, _, question = notebook.cells[0].source.partition("\n")
     numbers = {key: MARKUP.sub(r"\\\1", text) for key, text in glued_texts(notebook.cells)}
-    text = GLUED.sub(lambda found: numbers[found[1]], f"{question}\n\n{box(notebook)}")
+    text = f"{question}\n\n{box(notebook)}"
+    if missing := sorted(set(GLUED.findall(text)) - set(numbers)):
+        raise LookupError(f"{name}.ipynb says {missing} in short, which it does not glue")
+    text = GLUED.sub(lambda found: numbers[found[1]], text)
     return f"### [{heading.removeprefix('# ')}](../notebooks/{name}.ipynb)\n\n{text.strip()}"
 
 

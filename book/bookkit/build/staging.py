@@ -58,7 +58,10 @@ def stage(root: Path, build: Path) -> Path:
     files |= sources.source_pages(root, build)
     if in_short.PAGE in files_in(project.contents):
         chapters = {name: nbformat.reads(files[f"notebooks/{name}.ipynb"].decode(), 4) for name in project.notebooks}
-        files[f"{in_short.PAGE}.md"] = in_short.in_short_page(project.contents, chapters).encode()
+        try:
+            files[f"{in_short.PAGE}.md"] = in_short.in_short_page(project.contents, chapters).encode()
+        except LookupError as error:
+            raise StagingError(str(error)) from None
     for drawing, place in (("rulegraph", "book"), ("layers", "book/api")):
         if (root / place).is_dir():  # a book without a library has no pages about one
             files[f"{place}/{drawing}.svg"] = (build / f"{drawing}.svg").read_bytes()

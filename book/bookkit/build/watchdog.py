@@ -59,8 +59,9 @@ def wait(process: subprocess.Popen, limit: float) -> int:
             return process.wait(max(window, 0.0))
         except subprocess.TimeoutExpired:
             now = computed(process)
-            spent, before = now - before, now
-            if time.monotonic() - begin >= limit or spent < LEAST * window:
+            # It falls when a process ends that nobody waits for, whose time is lost: then, too, something happened.
+            change, before = abs(now - before), now
+            if time.monotonic() - begin >= limit or change < LEAST * window:
                 stop(process)
                 return STALLED
 

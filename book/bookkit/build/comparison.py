@@ -65,7 +65,8 @@ def drawing(rows: list[dict]) -> str:
         f'<text x="{(EDGE + far) / 2}" y="{SIDE - 4}" text-anchor="middle">published</text>'
         f'<text transform="translate(12 {(ground + REST) / 2}) rotate(-90)" text-anchor="middle">ours</text></svg>'
         f"<figcaption>{words}. A mark is the verdict on its claim, and leads to it; on the line ours is the "
-        "published one. Many of those below it were measured in a smaller setting.</figcaption></figure>"
+        "published one. Many of those below it were measured in a smaller setting. Numbers below "
+        f"{SMALLEST:g}, zero among them, stand at {SMALLEST:g}.</figcaption></figure>"
     )
 
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
-from arithlib.models.linear import product
+from arithlib.models.linear import entries_of_product, product
 from arithlib.settings import of_kind
 
 ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu, "identity": lambda x: x}
@@ -157,14 +158,15 @@ class GrokkingTransformer(nn.Module):
             resid_mid = x[-1] + z.flatten(1) @ self.W_O.flatten(0, 1)
             mlp_post = self.activation(self.normalise(resid_mid) @ self.W_in + self.b_in)
             return self.normalise(resid_mid + mlp_post @ self.W_out + self.b_out) @ self.W_U
+
+        def mixed(W_read: Tensor, bias: Tensor) -> Tensor:
+            return mixer(pattern, v, self.W_O @ W_read, x[-1] @ W_read + bias)
+
+        W_L = self.W_out @ self.W_U
         if self.config.activation == "identity":  # then the MLP is one matrix, and no pair needs its 512 neurons
-            W_read = self.W_U + self.W_in @ (self.W_out @ self.W_U)
-            bias = x[-1] @ W_read + (self.b_in @ self.W_out + self.b_out) @ self.W_U
-            return mixer(pattern, v, self.W_O @ W_read, bias)
-        W_read = torch.cat([self.W_in, self.W_U], 1)
-        bias = x[-1] @ W_read + torch.cat([self.b_in, self.b_out @ self.W_U])
-        mlp_pre, direct = mixer(pattern, v, self.W_O @ W_read, bias).split([self.config.d_mlp, self.config.p + 1], 1)
-        return direct + product(self.activation(mlp_pre), (self.W_out @ self.W_U).T)
+            return mixed(self.W_U + self.W_in @ W_L, self.b_in @ W_L + self.b_out @ self.W_U)
+        mlp_post = self.activation(mixed(self.W_in, self.b_in))
+        return mixed(self.W_U, self.b_out @ self.W_U) + product(mlp_post, W_L.T)
 
     def mixer(self, pairs: Tensor) -> "TokenMixer":
         """The index structure that lets `answer_logits` work on tokens for these (B, 2) pairs."""
@@ -178,51 +180,49 @@ class GrokkingTransformer(nn.Module):
 class TokenMixer:
     """out[n] = bias + sum over heads h and over t in {a_n, b_n, '='} of pattern[n, t, h] v[t, h] W[h].
 
-    Attention is linear in what it moves, so v[t, h] W[h] is computed once for each of the R tokens and a pair is a
-    weighted bag of six of those rows and the two of '='. The gradient of the table is the same bag, transposed.
+    Attention is linear in what it moves, so v[t, h] W[h] is computed once for each of the R tokens. A pattern sums to
+    one, so a head that looks at a or b adds what it finds there beyond what it finds at '='; at '=' all pairs find
+    the same. A pair is then a weighted bag of eight rows, and of one that all share.
 
     rows: (B, 2) table rows of a and b. The order of the transposed bag is found once, here.
     """
 
     def __init__(self, rows: Tensor, n_rows: int, n_heads: int):
-        self.rows = rows
         heads = torch.arange(n_heads, device=rows.device)
-        self.bag = (rows[:, :, None] * n_heads + heads).flatten(1)
+        looked_at = (rows[:, :, None] * n_heads + heads).flatten(1)
+        self.bag = F.pad(looked_at, (0, 1), value=n_rows * n_heads)
         entries = self.bag.flatten()
         self.by_row = entries.argsort(stable=True)
         self.pair = self.by_row // self.bag.shape[1]
-        counts = torch.bincount(entries, minlength=n_rows * n_heads)
+        counts = torch.bincount(entries, minlength=n_rows * n_heads + 1)
         self.starts = counts.cumsum(0) - counts
 
     def __call__(self, pattern: Tensor, v: Tensor, W: Tensor, bias: Tensor) -> Tensor:
         """pattern (B, 3, H), v (R, H, K), W (H, K, F), bias (F,) -> (B, F)."""
-        return _MixTokens.apply(pattern, v, W, bias, self)
+        found = torch.einsum("rhk,hkf->rhf", v, W)
+        shared = found[-1].sum(0) + bias
+        table = torch.cat([(found - found[-1]).flatten(0, 1), shared[None]])
+        return _WeightedBag.apply(F.pad(pattern[:, :2].flatten(1), (0, 1), value=1.0), table, self)
 
 
-class _MixTokens(torch.autograd.Function):
-    """Autograd's own gradient for the weights of a bag is scalar code; through z it is one matrix product."""
+class _WeightedBag(torch.autograd.Function):
+    """(B, n) weights, (S, F) table -> (B, F) weighted sums of the rows that the mixer's bag names.
+
+    Autograd's own gradients are scalar code. That of the table is a bag again, transposed, and those of the weights
+    are entries of a matrix product of which few are asked for.
+    """
 
     @staticmethod
-    def forward(ctx, pattern, v, W, bias, mixer):
-        ctx.save_for_backward(pattern, v, W)
+    def forward(ctx, weights, table, mixer):
+        ctx.save_for_backward(weights, table)
         ctx.mixer = mixer
-        table = torch.einsum("rhk,hkf->rhf", v, W)
-        weights = pattern[:, :2].flatten(1)
-        out = F.embedding_bag(mixer.bag, table.flatten(0, 1), per_sample_weights=weights, mode="sum")
-        return out.addmm_(F.pad(pattern[:, 2], (0, 1), value=1.0), torch.cat([table[-1], bias[None]]))
+        return F.embedding_bag(mixer.bag, table, per_sample_weights=weights, mode="sum")
 
     @staticmethod
+    @once_differentiable
     def backward(ctx, grad):
-        pattern, v, W = ctx.saved_tensors
+        weights, table = ctx.saved_tensors
         mixer = ctx.mixer
-        R, H, K = v.shape
-        weights = pattern[:, :2].flatten()[mixer.by_row]
-        grad_table = F.embedding_bag(mixer.pair, grad, mixer.starts, per_sample_weights=weights, mode="sum")
-        grad_table = grad_table.unflatten(0, (R, H))
-        grad_table[-1] += pattern[:, 2].T @ grad
-        grad_v = torch.einsum("rhf,hkf->rhk", grad_table, W)
-        grad_W = torch.einsum("rhk,rhf->hkf", v, grad_table)
-        grad_z = product(grad, W.flatten(0, 1)).unflatten(1, (H, K))
-        to_pair = (grad_z[:, None] * v[mixer.rows]).sum(-1)
-        to_equals = (grad_z * v[-1]).sum(-1, keepdim=True).mT
-        return torch.cat([to_pair, to_equals], 1), grad_v, grad_W, grad.sum(0), None
+        by_row = weights.flatten()[mixer.by_row]
+        of_table = F.embedding_bag(mixer.pair, grad, mixer.starts, per_sample_weights=by_row, mode="sum")
+        return entries_of_product(grad, table.T, mixer.bag), of_table, None

@@ -1,8 +1,10 @@
-"""Matrix products on a CPU by oneDNN, with their gradients.
+"""Matrix products on a CPU by oneDNN, with their gradients, and chosen entries of one.
 
 torch itself asks MKL, which keeps to AVX2 on processors that are not Intel's; oneDNN takes less than half as long
 there. It arranges the weights anew for every call, which few rows do not repay.
 """
+
+import warnings
 
 import torch
 import torch.nn.functional as F
@@ -51,6 +53,22 @@ class _Product(torch.autograd.Function):
             _onednn(grads.T, rows.T) if of_weight else None,
             grads.sum(0) if of_bias else None,
         )
+
+
+def entries_of_product(x: Tensor, y: Tensor, columns: Tensor) -> Tensor:
+    """(B, I) x, (I, S) y and (B, n) columns -> (B, n) the entries of x @ y in these columns of each row.
+
+    MKL computes no others, where torch has it; elsewhere the whole product is made.
+    """
+    if x.device.type != "cpu" or not torch.backends.mkl.is_available():
+        return (x @ y).gather(1, columns)
+    rows, per_row = columns.shape
+    with warnings.catch_warnings(category=UserWarning, action="ignore"):  # of the layout: it "is in beta state"
+        wanted = torch.sparse_csr_tensor(
+            torch.arange(0, columns.numel() + 1, per_row), columns.flatten(), x.new_zeros(columns.numel()),
+            (rows, y.shape[1]), check_invariants=False,
+        )  # fmt: skip
+    return torch.sparse.sampled_addmm(wanted, x, y).values().view(rows, per_row)
 
 
 class Linear(nn.Linear):

@@ -254,15 +254,18 @@ class ProgressiveLoss:
     ) -> Tensor:
         """Summed cross-entropy in nats over the tokens of `mask` (B, T), a scalar; `loops` as `draw` gives them."""
         R, (n, k) = model.config.n_loops, loops
-        targets, mask = problems.tokens[:, 1:], mask[:, 1:]
+        # The last layer need not write what nothing is asked of. (On a GPU it would be compiled anew for each width.)
+        since = 0 if mask.is_cuda else int(mask[:, 1:].any(0).int().argmax())
+        wanted = problems.tokens.shape[1] - since
+        targets, mask = problems.tokens[:, since + 1 :], mask[:, since + 1 :]
 
         def loss(x):
-            logits = model.logits(x[:, :-1]).float().transpose(1, 2)
+            logits = model.logits(x[:, -wanted:-1]).float().transpose(1, 2)
             return (F.cross_entropy(logits, targets, reduction="none") * mask).sum()
 
         e, placed = model.embed(problems.tokens, offset)
         if not self.truncate:  # the shorter run is the beginning of the longer one
-            states = model.states(e, placed, R if self.alpha < 1 else k)
+            states = model.states(e, placed, R if self.alpha < 1 else k, since=since)
             terms = [(1 - self.alpha, states[-1]), (self.alpha, states[k - 1])]
         else:
             untracked = R - max(R // 2, 1) if self.alpha < 1 else 0
@@ -270,7 +273,7 @@ class ProgressiveLoss:
                 prefix = model.states(e, placed, max(untracked, n))
             runs = [(1 - self.alpha, untracked, R - untracked), (self.alpha, n, k)]
             terms = [
-                (weight, model.states(e, placed, more, prefix[skip - 1] if skip else None)[-1])
+                (weight, model.states(e, placed, more, prefix[skip - 1] if skip else None, since=since)[-1])
                 for weight, skip, more in runs
                 if weight
             ]

@@ -1,10 +1,12 @@
 """Products by oneDNN: those of torch, and so are their gradients."""
 
+import warnings
+
 import pytest
 import torch
 import torch.nn.functional as F
 
-from arithlib.models.linear import FEWEST_ROWS, Linear, product
+from arithlib.models.linear import FEWEST_ROWS, Linear, entries_of_product, product
 
 ROWS = [(1,), (FEWEST_ROWS - 1,), (FEWEST_ROWS,), (2, 250), (3, 5, 40)]
 
@@ -57,3 +59,14 @@ def test_under_autocast_it_is_torchs_product_in_half_precision():
     with torch.autocast("cpu", torch.bfloat16):
         assert layer(x).dtype == torch.bfloat16
         torch.testing.assert_close(layer(x), F.linear(x, layer.weight, layer.bias))
+
+
+@pytest.mark.parametrize("mkl", [True, False])
+def test_entries_of_a_product_are_those_of_the_whole_product(monkeypatch, mkl):
+    monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: mkl)
+    generator = torch.Generator().manual_seed(0)
+    x, y = (torch.randn(shape, generator=generator).double() for shape in ((5, 7), (7, 11)))
+    columns = torch.tensor([[3, 10, 3], [0, 1, 2], [10, 9, 0], [4, 4, 4], [6, 0, 6]])  # unsorted, and some twice
+    with warnings.catch_warnings(action="error"):
+        entries = entries_of_product(x, y, columns)
+    torch.testing.assert_close(entries, (x @ y).gather(1, columns))

@@ -76,6 +76,8 @@ def kernel_environment(records: Path, threads: int, startup: str) -> Iterator[Co
             "TQDM_DISABLE": "1",  # a page shows no progress
             # Two notebooks side by side would otherwise start one thread per core each and wait for each other.
             **dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads)),
+            # glibc hands large tensors back at once, and has the system clear their pages anew at every step.
+            **dict.fromkeys(("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_"), str(2**30)),
             # A reader's own IPython start-up files and history must not reach the book.
             "IPYTHONDIR": profile,
             "PYDEVD_DISABLE_FILE_VALIDATION": "1",

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType, UnionType
 
+ROOM = 2**20  # bytes that a program which begins to write must find
+
 
 class FileProblem(RuntimeError):
     """A file could not be written or read; the message says which, why, and what to do."""
@@ -31,6 +33,19 @@ def write_atomic(path: Path, content: bytes) -> None:
         raise FileProblem(
             f"could not write {path}: {error.strerror or error}. "
             "Free some space or choose a folder you may write to; whatever stood there before is unchanged."
+        ) from error
+
+
+def check_writable(folder: Path) -> None:
+    """Make `folder` and write to it now: half an hour of training later is too late to learn that it cannot be."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(bytes(ROOM))
+    except OSError as error:
+        raise FileProblem(
+            f"cannot write to {folder}: {error.strerror or error}. Nothing was run. "
+            "Free some space, or make it a folder you may write to, or choose another."
         ) from error
 
 

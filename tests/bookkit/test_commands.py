@@ -2,8 +2,10 @@
 
 import contextlib
 import sys
+import tempfile
 import threading
 import urllib.request
+from pathlib import Path
 
 import pytest
 from filelock import FileLock
@@ -76,6 +78,20 @@ def test_two_builds_do_not_work_in_one_folder(project, ran, capsys):
     with FileLock(project.build / ".lock"):
         assert commands.book([]) == 1
     assert ran == [] and "Another build is at work" in capsys.readouterr().err
+
+
+def test_a_build_that_cannot_write_says_so_before_it_begins(project, ran, capsys):
+    project.build.rename(project.root / "moved")
+    project.build.write_text("a file where a folder should be")
+    assert commands.book([]) == 1
+    assert ran == [] and "cannot write to" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no disk that is always full")
+def test_a_full_disk_is_found_before_a_build_begins(project, ran, capsys, monkeypatch):
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda dir: open("/dev/full", "wb"))
+    assert commands.book([]) == 1
+    assert ran == [] and "No space left on device. Nothing was run. Free some space" in capsys.readouterr().err
 
 
 def test_baselines_are_written_from_a_book_that_was_built(project, ran, capsys):

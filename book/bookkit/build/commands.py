@@ -19,6 +19,7 @@ from filelock import FileLock, Timeout
 from bookkit import claims
 from bookkit.build import pins
 from bookkit.build.project import Project, UnknownNotebook
+from bookkit.files import FileProblem, check_writable
 
 COVER = "11_fourier_circles/figures/embedding-circles.svg"  # the figure on the README's front
 
@@ -152,7 +153,11 @@ def lock(args: list[str]) -> int:
 
 def run_workflow(project: Project, target: str, args: list[str]) -> int:
     """Bring a target of book/workflow/Snakefile up to date; returns Snakemake's exit status."""
-    project.build.mkdir(parents=True, exist_ok=True)
+    try:  # Snakemake would say it in some hundred lines
+        check_writable(project.build)
+    except FileProblem as problem:
+        print(problem, file=sys.stderr)
+        return 1
     command = [sys.executable, "-m", "snakemake", target, "--snakefile", "book/workflow/Snakefile", "--cores", "all"]
     # Long ones first: a chapter that starts last would run on alone. Snakemake also makes what it is told to prefer,
     # so that this is only for targets that need all chapters.

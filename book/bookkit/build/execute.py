@@ -28,7 +28,7 @@ from bookkit.build.notebook_ast import BadCell, BadParameter, check_parameters
 from bookkit.build.pages import duration
 from bookkit.build.project import Project, UnknownNotebook
 from bookkit.build.watchdog import STALLED
-from bookkit.files import FileProblem, write_atomic
+from bookkit.files import FileProblem, check_writable, write_atomic
 
 PACKAGES = ("torch", "numpy", "matplotlib")  # on whose versions numbers and drawings depend
 
@@ -45,19 +45,6 @@ class NotebookFailed(RuntimeError):
 
 class KernelSilent(NotebookFailed):
     """The kernel of a notebook could not be reached; another may well be."""
-
-
-def check_writable(folder: Path) -> None:
-    """Make `folder` and write to it now: half an hour of training later is too late to learn that it cannot be."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise FileProblem(
-            f"cannot write to {folder}: {error.strerror or error}. Nothing was run. "
-            "Make it a folder you may write to, or choose another."
-        ) from error
 
 
 @contextmanager

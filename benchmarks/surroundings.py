@@ -5,8 +5,8 @@
 A full disk, a folder nobody may write to, the same program twice at once, a clock ten years back, no network, a
 system that knows ASCII alone, a folder with blanks, quotation marks and umlauts in its name. A program may do as it
 always does (`as usual`). Or it stops and says in words what to do (`refused`), and does as always once the fault is
-mended. `wrong`, something else in the end, and `traceback`, an error nobody foresaw, are faults of ours. It needs the
-executed book (`make book`), root (disks of its own, no network) on Linux, and ten minutes on two cores.
+mended. `wrong`, something else in the end, and `traceback`, an error nobody foresaw, are faults of ours. It needs
+root on Linux (disks of its own, no network), and five minutes on two cores.
 """
 
 import json

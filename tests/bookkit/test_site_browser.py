@@ -20,6 +20,7 @@ CHAPTERS = [name for name in WRITTEN if name.startswith("notebooks/")]
 EXPLORERS = [name for name in CHAPTERS if "<petal-explorer" in (SITE / name).read_text("utf8")]
 VIEWERS = [name for name in CHAPTERS if "<helix-viewer" in (SITE / name).read_text("utf8")]
 STEPPERS = [name for name in CHAPTERS if "<hop-stepper" in (SITE / name).read_text("utf8")]
+ADDERS = [name for name in CHAPTERS if "<certified-adder" in (SITE / name).read_text("utf8")]
 
 
 @pytest.fixture(scope="module")
@@ -65,12 +66,12 @@ def test_a_page_can_be_read(page, name):
 def test_without_scripts_the_text_the_figures_and_the_verdicts_are_there(chromium, address):
     context = chromium.new_context(java_script_enabled=False, viewport=DESK, base_url=address)
     page = context.new_page()
-    for name in (*EXPLORERS[:1], *VIEWERS[:1], *STEPPERS[:1], "book/scoreboard.html"):
+    for name in (*EXPLORERS[:1], *VIEWERS[:1], *STEPPERS[:1], *ADDERS[:1], "book/scoreboard.html"):
         page.goto(name)
         assert page.locator("article h1").is_visible() and len(page.locator("article").inner_text()) > 2000
         assert page.locator("article figure img, article .claim").first.is_visible()
         # What would be moved by hand says in words what it shows.
-        for live in page.locator("petal-explorer, helix-viewer, hop-stepper").all():
+        for live in page.locator("petal-explorer, helix-viewer, hop-stepper, certified-adder").all():
             assert len(live.inner_text()) > 50
     context.close()
 
@@ -248,4 +249,21 @@ def test_the_hop_stepper_works_on_its_page(page, name):
     page.goto(name)
     page.get_by_role("slider", name="Loop").first.press("ArrowRight")
     assert "every pointer leads 2 hops away" in page.locator("hop-stepper [role=status]").first.inner_text()
+    assert page.faults == []
+
+
+def test_the_chapter_on_proofs_shows_the_adder():
+    assert (
+        "notebooks/72_a_network_proven_correct.html" in ADDERS
+        or not (ROOT / "notebooks/72_a_network_proven_correct.ipynb").exists()
+    )
+
+
+@pytest.mark.parametrize("name", ADDERS)
+def test_the_certified_adder_works_on_its_page(page, name):
+    page.set_viewport_size(DESK)
+    page.goto(name)
+    page.get_by_label("First number").fill("999")
+    page.get_by_label("Second number").fill("1")
+    page.get_by_text("The network writes 999 + 1 = 1000. That is right.").wait_for()
     assert page.faults == []

@@ -1,0 +1,244 @@
+"""The certified adder: in the browser it computes what the library does, and proves what the checker proves."""
+
+import base64
+import json
+import random
+from itertools import zip_longest
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from browsing import PHONE, fixtures_of
+
+from arithlib import checkpoints
+from arithlib.certify import addition, certificates, checker
+from arithlib.streaming import WINDOW_DISTANCE, WINDOW_NUMBER, context_logits
+from arithlib.tokenizer import ALPHABET
+from bookkit.build.checks import check_site
+from chapters.ch72_certified_adder import NETWORK, CertifiedAdder, describe
+
+MODULE = Path(__file__).resolve().parents[2] / "book" / "_static" / "certified-adder.mjs"
+START = CertifiedAdder(99_995, 17)
+READ = """
+  const m = await import('/_static/certified-adder.mjs');
+  const element = document.querySelector('certified-adder');
+  const bytes = Uint8Array.from(atob(element.getAttribute('weights')), letter => letter.charCodeAt(0));
+  const certificate = JSON.parse(element.getAttribute('certificate'));
+  const weights = m.read(bytes);
+"""
+
+
+@pytest.mark.parametrize("wrong", [(-1, 1), (1, -1), (1.5, 1), ("1", 1)])
+def test_only_whole_numbers_of_0_or_more_are_taken(wrong):
+    with pytest.raises(ValueError, match="adds integers of 0 or more"):
+        CertifiedAdder(*wrong)
+
+
+def test_words_tell_a_wrong_sum_from_a_right_one(monkeypatch):
+    assert "= 100012. That is right. It met 6 different situations" in describe(99_995, 17)
+    monkeypatch.setattr("chapters.ch72_certified_adder.add", lambda *_: 100_022)
+    assert "= 100022. That is wrong: the sum is 100012." in describe(99_995, 17)
+
+
+# --- in a browser ---
+
+
+folder, address, shown = fixtures_of(START, "adder.html", MODULE)
+
+
+def compute(page, script, given=None):
+    return page.evaluate(f"async given => {{ {READ} {script} }}", given)
+
+
+def said(page, place, beginning):
+    """What is told at this place, once it begins so."""
+    found = page.locator(f"certified-adder #{place}")
+    found.filter(has_text=beginning).wait_for()
+    return found.inner_text()
+
+
+@pytest.fixture(scope="module")
+def situations():
+    """(C, 5) tokens or ABSENT, and (C,) the right ones, as the stand-alone checker lists them."""
+    found = sorted(checker.contexts().items())
+    seen = np.array([[ALPHABET.find(token) for token in context] for context, _ in found])
+    return seen, np.array([ALPHABET.index(token) for _, token in found])
+
+
+def test_the_checks_of_the_site_accept_it(folder):
+    assert check_site(folder) == []
+
+
+@pytest.mark.browser
+def test_every_situation_is_listed_with_a_sum_that_comes_to_it(shown):
+    listed = compute(
+        shown,
+        """return m.situations().map(one => {
+             const { a, b, i } = m.witness(one);
+             return [m.text(one.context), m.ALPHABET[one.right], a, b, i];
+           })""",
+    )
+    assert {context: right for context, right, *_ in listed} == checker.contexts()
+    for context, right, a, b, i in random.Random(0).sample(listed, 500):
+        lines = [f".{a[::-1]}", f"+{b[::-1]}", f"={str(int(a) + int(b))[::-1]}$"]
+        before, after = list(zip_longest(*lines, fillvalue="."))[i : i + 2]
+        assert ("".join((*before, *after[:2])), after[2]) == (context, right), (a, b)
+
+
+@pytest.mark.browser
+def test_the_logits_of_every_situation_are_those_of_torch(shown, situations):
+    seen, right = situations
+    found = compute(
+        shown,
+        """const run = m.network(weights);
+           return given.map(context => Array.from(run(context).logits))""",
+        seen.tolist(),
+    )
+    model, keys, found = checkpoints.load(NETWORK).model, torch.tensor(seen), np.array(found)
+    with torch.no_grad():
+        logits = context_logits(model, keys[:, 2], keys, WINDOW_NUMBER, WINDOW_DISTANCE).numpy()
+    assert np.abs(found - logits).max() < 2e-6 * np.abs(logits).max()
+    assert (found.argmax(1) == right).all()
+    # The certificate is about all that a float32 program may compute: the page is such a program.
+    covered = addition.logits(model, seen)
+    assert (np.abs(found - covered.mid) <= covered.rad).all()
+
+
+@pytest.mark.browser
+def test_the_bounds_are_those_of_the_checker(shown, situations):
+    seen, right = (part[::23] for part in situations)
+    found = compute(
+        shown,
+        """return [m.EXACT, m.FLOAT32].map(arithmetic => {
+             const bound = m.bounds(weights, arithmetic);
+             return given.map(([context, right]) => bound(context, right));
+           })""",
+        list(zip(seen.tolist(), right.tolist(), strict=True)),
+    )
+    w, _ = checker.read(checkpoints.find(NETWORK) / f"{NETWORK}.safetensors")
+    for leads, arithmetic in zip(found, (checker.EXACT, checker.FLOAT32), strict=True):
+        assert np.allclose(leads, checker.leads(w, seen, right, *arithmetic), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.browser
+def test_it_adds_numbers_of_any_length(shown):
+    draw = random.Random(1)
+    pairs = [[str(draw.randrange(10 ** draw.randint(1, 60))) for _ in range(2)] for _ in range(300)]
+    pairs += [["0", "0"], ["9" * 2000, "1"], ["1", "9" * 2000], ["00012", " 1,000 "]]
+    sums = compute(
+        shown,
+        """const run = m.network(weights);
+           return given.map(([a, b]) => {
+             let last;
+             for (last of m.addition(run, m.digits(a), m.digits(b), 100));
+             return [m.shown(last.written, 5000), last.stopped, m.shown(m.sum(m.digits(a), m.digits(b)), 5000)];
+           })""",
+        pairs,
+    )
+    numbers = [[int(number.replace(",", "")) for number in pair] for pair in pairs]
+    assert sums == [[str(a + b), True, str(a + b)] for a, b in numbers]
+    assert compute(shown, "return given.map(m.digits)", ["", "-5", "1.5", "1e9", "x"]) == [None] * 5
+
+
+def forged(what):
+    weights = bytearray((checkpoints.find(NETWORK) / f"{NETWORK}.safetensors").read_bytes())
+    certificate = certificates.covering(NETWORK)
+    if what == "checksum":
+        weights[-4] ^= 1
+    elif what == "contexts":
+        certificate["contexts"]["count"] -= 1
+    elif what in ("margin", "margin_float32"):
+        certificate[what] += 0.5
+    elif what == "margin_at":
+        certificate[what] = "....."
+    return [base64.b64encode(weights).decode(), json.dumps(certificate)]
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(
+    ("what", "answer"),
+    [
+        ("nothing", ""),
+        ("checksum", "the certificate is about other weights"),
+        ("contexts", "these are not the contexts that occur"),
+        ("margin", "margin is 8.39995, not as stated"),
+        ("margin_float32", "margin_float32 is 7.67762, not as stated"),
+        ("margin_at", "the smallest margin is at 80990, not where the certificate says"),
+    ],
+)
+def test_what_the_checker_rejects_is_rejected(shown, what, answer):
+    found = compute(
+        shown,
+        """const forged = Uint8Array.from(atob(given[0]), letter => letter.charCodeAt(0));
+           try { for await (const _ of m.check(forged, JSON.parse(given[1]))); return '' }
+           catch (problem) { if (problem instanceof m.Rejected) return problem.message; throw problem }""",
+        forged(what),
+    )
+    assert found == answer
+
+
+@pytest.mark.browser
+def test_a_reader_adds_looks_and_checks(shown):
+    assert said(shown, "seen", "The network") == describe(START.a, START.b)
+    shown.get_by_label("First number").fill("12345")
+    shown.get_by_label("Second number").fill("67 890")
+    assert said(shown, "seen", "The network writes 12345") == describe(12_345, 67_890)
+    shown.get_by_role("slider", name="Column").press("End")
+    assert said(shown, "at", "It sees").startswith("It sees 168.. and writes the end, ahead of ")
+    shares = shown.evaluate(
+        """() => [...document.querySelector('certified-adder').shadowRoot.querySelectorAll('[data-share]')]
+                 .map(bar => Number(bar.dataset.share))"""
+    )
+    assert sum(shares) == pytest.approx(4, abs=1e-5)  # one for each head
+    shown.get_by_role("button", name="Check the proof here").click()
+    assert "In each of 24,518 situations the right token is ahead, by 8.40" in said(shown, "proof", "Accepted")
+    shown.get_by_label("First number").fill("-1")
+    assert said(shown, "seen", "Type") == "Type two whole numbers of 0 or more."
+
+
+@pytest.mark.browser
+def test_a_changed_weight_is_found_out(shown, situations):
+    shown.get_by_label("Tensor").select_option("out.weight")
+    shown.get_by_role("slider", name="Change").press("End")
+    words = said(shown, "changed", "Wrong in")
+    seen, right = situations
+    model = checkpoints.load(NETWORK).model
+    with torch.no_grad():
+        model.out.weight[0, 0] += 3
+        keys = torch.tensor(seen)
+        written = context_logits(model, keys[:, 2], keys, WINDOW_NUMBER, WINDOW_DISTANCE).argmax(1).numpy()
+    assert f"Wrong in {(written != right).sum():,} of 24,518 situations" in words
+    shown.get_by_role("button", name="Show that sum").click()
+    assert "That is wrong" in said(shown, "seen", "The network")
+    assert said(shown, "at", "It sees").split()[2] in words
+    shown.get_by_role("button", name="Check the proof here").click()
+    assert "the right token may be" in said(shown, "proof", "Not proven")
+    shown.get_by_role("spinbutton").fill("99999")
+    assert said(shown, "changed", "There is") == "There is no such entry: out.weight has 1,024."
+
+
+@pytest.mark.browser
+def test_a_little_change_is_proven_anew(shown):
+    shown.get_by_role("slider", name="Change").press("ArrowRight")
+    assert "Right in all 24,518 situations" in said(shown, "changed", "Right")
+    shown.get_by_role("button", name="Check the proof here").click()
+    assert "the right token leads by" in said(shown, "proof", "Proven for the changed weights")
+
+
+@pytest.mark.browser
+def test_the_keyboard_reaches_every_control(shown):
+    order = []
+    for _ in range(8):
+        shown.keyboard.press("Tab")
+        order.append(shown.evaluate("document.activeElement.shadowRoot.activeElement.id"))
+    assert order == ["a", "b", "million", "column", "prove", "tensor", "entry", "change"]
+
+
+@pytest.mark.browser
+def test_it_fits_a_phone_and_gives_way_to_words_on_paper(shown):
+    shown.set_viewport_size(PHONE)
+    assert shown.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    shown.emulate_media(media="print")
+    assert shown.get_by_text("The certified adder, for a screen").is_visible()
+    assert not shown.get_by_role("slider").first.is_visible()

@@ -3,8 +3,8 @@
 book/sources/NUMBER.yaml lists what the source shows, section by section, and where this book has its counterpart::
 
     headline: [M-08, M-26]                 # the claims of its abstract or its conclusions
-    errors:                                # what is wrong in it, and what shows that
-      - {where: "§2", text: One number is off., claims: [M-03], figures: []}
+    errors:                                # what is wrong in it, in whose words, how it was found, and what shows it
+      - {where: "§2", says: "up to P", how: reading, text: One number is off., claims: [M-03], figures: []}
     findings: [Clocks]                     # of book/findings.yaml, by their bold beginnings
     beyond: ["One more, {M-12.key_count_max} of them."]    # written like those
     sections:
@@ -79,12 +79,27 @@ class Section:
     items: tuple[Item, ...] = ()
 
 
+# How something wrong was found.
+HOW = {
+    "arithmetic": "Its own numbers do not agree",
+    "code": "Its code, or that of a paper it describes, does something else",
+    "mathematics": "It cannot be so, by mathematics",
+    "measurement": "Measured here, it is not so",
+    "reading": "Its text does not agree with itself or with another text",
+}
+
+
 @dataclass(frozen=True)
 class Slip:
-    """Something wrong in a source: where, what (written like a finding), and the claims and figures that show it."""
+    """Something wrong in a source: where, what (written like a finding), and the claims and figures that show it.
+
+    how: one of HOW. says: the source's own words, a line of them; None for what is drawn or printed in a table.
+    """
 
     where: str
     text: str
+    how: str
+    says: str | None = None
     claims: tuple[str, ...] = ()
     figures: tuple[str, ...] = ()
 
@@ -124,6 +139,11 @@ class Source:
         }
         for kind, (known, names) in named.items():
             found += [f"there is no {kind} {name}" for name in dict.fromkeys(names) if name not in known]
+        found += [
+            f"{slip.where}: how = {slip.how!r} is none of {', '.join(HOW)}"
+            for slip in self.errors
+            if slip.how not in HOW
+        ]
         own = [claim.id for claim in claims.values() if claim.source == number and claim.section]
         found += [f"claim {id} is in no section" for id in own if id not in self.shown_claims()]
         return [f"book/sources/{number}.yaml: {problem}" for problem in found]
@@ -170,7 +190,7 @@ class Found:
 
 
 def source_pages(root: Path, build: Path) -> dict[str, bytes]:
-    """The page of each source, by its place in the staging folder.
+    """The page of each source, and that of all their errors, by their places in the staging folder.
 
     Raises ClaimError with every problem of all lists.
     """
@@ -185,13 +205,17 @@ def source_pages(root: Path, build: Path) -> dict[str, bytes]:
         for number, source in sources.items()
         for problem in source.problems(number, found.claims, found.figures, chapters)
     ]
+    texts, corrections = (
+        yaml.safe_load((root / "book" / name).read_text(encoding="utf-8"))
+        for name in ("findings.yaml", "corrections.yaml")
+    )
+    unknown = {id for entry in corrections for id in entry["claims"]} - {*found.claims}
+    problems += [f"book/corrections.yaml: there is no claim {id}" for id in sorted(unknown)]
     if problems:
         raise ClaimError("\n".join(problems))
-    texts = yaml.safe_load((root / "book" / "findings.yaml").read_text(encoding="utf-8"))
-    return {
-        f"book/source-{number}.md": source_page(number, source, found, texts).encode()
-        for number, source in sources.items()
-    }
+    made = {f"book/source-{number}": source_page(number, source, found, texts) for number, source in sources.items()}
+    made["book/errors"] = errors_page(sources, corrections, found)
+    return {f"{name}.md": text.encode() for name, text in made.items()}
 
 
 def source_page(number: str, source: Source, found: Found, texts: list[str] = ()) -> str:
@@ -237,20 +261,63 @@ def _head(source: Source, found: Found) -> Iterator[str]:
             )
             yield f"## {title}\n\n" + f'<ul class="short">{"".join(entries)}</ul>'
     if source.errors:
-        texts = [f"**{slip.where}.** {slip.text} {_evidence(slip, found)}" for slip in source.errors]
+        texts = [
+            f"**{slip.where}.** {slip.text} {evidence(slip.figures, slip.claims, found)}" for slip in source.errors
+        ]
         yield "## What is wrong in it\n\n" + findings(texts, found.records, found.claims)
+        yield "With the words in question, and beside those of the other sources: {doc}`errors`."
 
 
-def _evidence(slip: Slip, found: Found) -> str:
-    """Links to the figures and verdicts that show it; to the claim on this page where it was not measured."""
-    links = [_figure_link(key, found) for key in slip.figures]
-    for id in slip.claims:
-        notebook = found.rows[id]["notebook"]
-        if notebook is None:
-            links.append(f'by reading alone, at <a href="#{anchor(id)}">{id}</a>')
+def evidence(figures: tuple[str, ...], claims: tuple[str, ...], found: Found) -> str:
+    """Links to the figures and verdicts that show something; to the source's page for what was not measured."""
+    links = [_figure_link(key, found) for key in figures]
+    for id in claims:
+        row = found.rows[id]
+        if row["notebook"] is None:
+            links.append(f'by reading alone, at <a href="source-{row["source"]}.html#{anchor(id)}">{id}</a>')
         else:
-            links.append(f'<a href="../notebooks/{notebook}.html#{anchor(id)}">{id} in {_text(notebook)}</a>')
+            page = f"../notebooks/{row['notebook']}.html"
+            links.append(f'<a href="{page}#{anchor(id)}">{id} in {_text(row["notebook"])}</a>')
     return f"<small>Shown: {', '.join(links)}.</small>"
+
+
+# --- the page of errors ---
+
+
+def errors_page(sources: Mapping[str, Source], corrections: list[dict], found: Found) -> str:
+    """MyST markdown: everything wrong that was found in the sources, in their words, and then in this book itself.
+
+    corrections: of book/corrections.yaml, each a text like a finding and the claims whose chapters show it.
+    """
+    counts = Counter(slip.how for source in sources.values() for slip in source.errors)
+    ways = "\n".join(f"| {said} | {counts[how]} |" for how, said in HOW.items() if counts[how])
+    parts = [
+        "# Errors in the sources",
+        f"In the sources we found {counts.total()} things that are wrong, or that do not agree. Most are slips of "
+        "the pen, and none is a reason not to read a source: only what is written down so exactly can be checked so "
+        "closely. Each stands here with the words in question, what is wrong with them, and the figure or verdict "
+        "that shows it. Where we were wrong ourselves stands at the end.",
+        f"| how it was found | |\n| --- | ---: |\n{ways}",
+    ]
+    for number, source in sources.items():
+        if source.errors:
+            parts += [
+                f"## {SOURCES[number][1]}",
+                f"{{ref}}`Its own page <paper-{number}>`; {{cite:t}}`{SOURCES[number][0]}`.",
+            ]
+            texts = (_slip(slip, found) for slip in source.errors)
+            parts.append(findings([*texts], found.records, found.claims))
+    texts = (f"{entry['text']} {evidence((), entry['claims'], found)}" for entry in corrections)
+    parts += ["## Where we were wrong", findings([*texts], found.records, found.claims)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _slip(slip: Slip, found: Found) -> str:
+    words = f" It says: <q>{_text(slip.says)}</q>." if slip.says else ""
+    return f"**{slip.where}.**{words} {slip.text} *{HOW[slip.how]}.* {evidence(slip.figures, slip.claims, found)}"
+
+
+# --- parts of a source's page ---
 
 
 def _new(source: Source, found: Found, texts: list[str]) -> Iterator[str]:

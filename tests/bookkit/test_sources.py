@@ -1,0 +1,120 @@
+"""The lists of what the sources show, and the pages that are made of them."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+
+from bookkit.build.pages import source_numbers
+from bookkit.build.sources import HOW, Found, Item, Section, Slip, Source, errors_page, read_source, source_page
+from bookkit.claims import ClaimError, load_claims
+
+ROOT = Path(__file__).resolve().parents[2]
+BASELINES = {path.stem: path for path in (ROOT / "tests" / "baselines").glob("**/*.json")}
+CLAIMS = load_claims(ROOT / "book" / "claims")
+CHAPTERS = {path.stem: path for path in (ROOT / "notebooks").glob("*.ipynb")}
+GOOD = Source(
+    headline=("M-08",),
+    sections=(Section("5 Circles", ("M-08",), (Item("Figure 5", "Norms & more.", ("norms",), ("M-12",)),)),),
+    errors=(Slip("§2", "It is one more.", "arithmetic", "up to P < 113", ("M-08",), ("norms",)),),
+)
+
+
+def found(notebook=None):
+    """What the records would say of two claims, M-08 measured in this notebook or in none, and of one figure."""
+    verdicts = {"M-08": ("reproduced" if notebook else "not attempted", notebook), "M-12": ("not attempted", None)}
+    rows = {
+        id: {"id": id, "source": "004", "verdict": verdict, "notebook": where, "figure": None}
+        for id, (verdict, where) in verdicts.items()
+    }
+    return Found({id: CLAIMS[id] for id in rows}, rows, {}, {"norms": ("11_circles", "Bars.")})
+
+
+def problems(source):
+    claims = {id: CLAIMS[id] for id in ("M-08", "M-12")}
+    return source.problems("004", claims, {"norms": ...}, {"11_circles": ...})
+
+
+# --- the lists ---
+
+
+@pytest.mark.parametrize("number", source_numbers(ROOT))
+def test_nothing_in_a_source_lacks_a_counterpart_or_a_reason(number):
+    source = read_source(ROOT / "book" / "sources" / f"{number}.yaml")
+    assert source.problems(number, CLAIMS, BASELINES, CHAPTERS) == []
+    for slip in source.errors:
+        assert slip.claims, f"{slip.where}: nothing shows it"
+
+
+def test_a_list_without_a_fault_has_no_problems():
+    assert problems(GOOD) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"headline": ("M-99",)}, "there is no claim M-99"),
+        ({"errors": (replace(GOOD.errors[0], how="luck"),)}, "§2: how = 'luck' is none of arithmetic, code"),
+        ({"errors": (replace(GOOD.errors[0], figures=("waves",)),)}, "there is no figure waves"),
+        ({"sections": (*GOOD.sections, Section("6", items=(Item("Table 1", "Numbers."),)))}, "Table 1 has neither"),
+        ({"sections": GOOD.sections * 2}, "Figure 5 stands twice"),
+        ({"sections": (Section("5", ("M-08",)),)}, "claim M-12 is in no section"),
+        (
+            {"sections": (*GOOD.sections, Section("6", items=(Item("T", "x", chapters=("9",)),)))},
+            "no chapter 9",
+        ),
+    ],
+)
+def test_what_is_missing_or_leads_nowhere_is_found(change, problem):
+    (one,) = problems(replace(GOOD, **change))
+    assert one.startswith("book/sources/004.yaml: ") and problem in one
+
+
+def test_a_list_of_another_form_is_refused(tmp_path):
+    path = tmp_path / "004.yaml"
+    path.write_text("headline: [M-08]\nsections: [{title: 5, colour: red}]\n")
+    with pytest.raises(ClaimError, match=r"book/sources/004\.yaml cannot be read: .*colour"):
+        read_source(path)
+
+
+# --- the pages ---
+
+
+def test_an_error_stands_with_its_words_how_it_was_found_and_what_shows_it():
+    page = errors_page({"004": GOOD}, [], found("10_grokking"))
+    assert "we found 1 " in page
+    assert f"| {HOW['arithmetic']} | 1 |" in page and HOW["code"] not in page
+    assert "1. **§2.** It says: <q>up to P &lt; 113</q>. It is one more." in page
+    assert '<a href="../notebooks/11_circles.html#norms">figure norms in 11_circles</a>' in page
+    assert '<a href="../notebooks/10_grokking.html#claim-m-08">M-08 in 10_grokking</a>' in page
+
+
+def test_what_was_only_read_leads_to_the_page_of_its_source():
+    page = errors_page({"004": GOOD}, [], found())
+    assert 'by reading alone, at <a href="source-004.html#claim-m-08">M-08</a>' in page
+
+
+def test_our_own_mistakes_stand_at_the_end():
+    page = errors_page({"004": GOOD}, [{"text": "**Ours.** We said so.", "claims": ["M-12"]}], found())
+    head, _, foot = page.partition("## Where we were wrong")
+    assert "1. **Ours.** We said so. <small>Shown: " in foot and "Ours" not in head
+
+
+def test_the_page_of_a_source_has_its_parts_in_order():
+    page = source_page("004", GOOD, found("10_grokking"))
+    headings = re.findall(r"^#+ .*$", page, re.MULTILINE)
+    assert headings[1:] == [
+        "## What holds, in full or in part",
+        "## What is wrong in it",
+        "## 5 Circles",
+        "### Figure 5",
+    ]
+    assert "{image} /figures/norms.svg" in page and "Norms &amp; more." in page
+    assert "It says" not in page  # the words stand on the page of errors
+
+
+def test_every_correction_names_claims_that_there_are():
+    corrections = yaml.safe_load((ROOT / "book" / "corrections.yaml").read_text("utf-8"))
+    assert corrections and all(entry["claims"] and {*entry["claims"]} <= {*CLAIMS} for entry in corrections)

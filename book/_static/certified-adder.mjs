@@ -2,6 +2,7 @@
 //
 // A page that uses it loads this module; there is nothing else to load. What stands between the tags is shown where
 // no script runs, and on paper. weights: a safetensors file in base64. certificate: the JSON of its certificate.
+// brief: adds, and leaves out the proof.
 // The network is arithlib.models.column with a window of one column, and the proof that of
 // arithlib.certify.checker: the tests compare both with what is computed here, number by number.
 
@@ -521,7 +522,7 @@ const CONTENT = `
   .row { display: flex; flex-wrap: wrap; gap: 0.5rem; }
   p { margin: 0; overflow-wrap: anywhere; }
   #seen { min-height: 4.2em; }
-  [hidden] { display: none; }
+  [hidden], :host([brief]) fieldset { display: none; }
   slot { display: none; }
   @media print { .adder { display: none; } slot { display: block; } }
 </style>

@@ -195,3 +195,16 @@ def test_marked_places_of_the_front_page_are_filled_in(book, monkeypatch):
     monkeypatch.setattr(staging, "MADE_HERE", made)
     front = (stage(root, build) / "book" / "index.md").read_text("utf8")
     assert front == "# Tiny\n\n1. Größen.\n\n<!-- other -->\n"
+
+
+def test_the_front_page_can_show_what_a_cell_puts_out():
+    def notebook(*outputs):
+        cell = new_code_cell("adder", id="adder", outputs=[new_output("execute_result", data) for data in outputs])
+        return {"notebooks/one.ipynb": nbformat.writes(nbformat.v4.new_notebook(cells=[cell])).encode()}
+
+    html = {"text/html": "<p>Größe</p>", "text/plain": "size"}
+    shown = staging._output(notebook({"text/plain": "first"}, html), b"adder", b"notebooks/one.ipynb")
+    assert shown.decode() == "```{raw} html\n<p>Größe</p>\n```"
+    for files, cell in ((notebook({"text/plain": "5"}), b"adder"), (notebook(html), b"other"), ({}, b"adder")):
+        with pytest.raises(StagingError, match="book/index.md shows (adder|other) of notebooks/one.ipynb"):
+            staging._output(files, cell, b"notebooks/one.ipynb")

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from browsing import PHONE, fixtures_of
+from browsing import PHONE, fixtures_of, in_the_book
 
 from arithlib import checkpoints
 from arithlib.certify import addition, certificates, checker
@@ -224,6 +224,14 @@ def test_a_little_change_is_proven_anew(shown):
     assert "Right in all 24,518 situations" in said(shown, "changed", "Right")
     shown.get_by_role("button", name="Check the proof here").click()
     assert "the right token leads by" in said(shown, "proof", "Proven for the changed weights")
+
+
+@pytest.mark.browser
+def test_a_brief_one_leaves_out_the_proof(shown):
+    assert 'brief=""' in in_the_book(CertifiedAdder(1, 2, proof=False)) and "brief" not in in_the_book(START)
+    shown.evaluate("document.querySelector('certified-adder').setAttribute('brief', '')")
+    assert shown.get_by_role("slider", name="Column").is_visible()
+    assert not shown.get_by_text("Check the proof here").is_visible()
 
 
 @pytest.mark.browser

@@ -29,6 +29,7 @@ WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 PHONE_PIXELS, TEXT_PIXELS = 315, 8.5
 # Places of the front page that are filled in.
 MADE_HERE = {b"<!-- findings -->": pages.findings_markdown, b"<!-- sources -->": pages.sources_markdown}
+SHOWN_HERE = re.compile(rb"<!-- output of (\S+) in (notebooks/\S+\.ipynb) -->")  # a cell's, by its id
 MADE = " · {{ref}}`how it was made <made-{}>`"  # on the page of the environment
 PROGRESS = re.compile(r"\d+%\|.*\|.*\d|\d+(it|s)/(s|it)\b")
 
@@ -68,6 +69,8 @@ def stage(root: Path, build: Path) -> Path:
     for mark, made in MADE_HERE.items():
         if mark in files.get("book/index.md", b""):
             files["book/index.md"] = files["book/index.md"].replace(mark, made(root, build).encode())
+    if "book/index.md" in files:
+        files["book/index.md"] = SHOWN_HERE.sub(lambda mark: _output(files, *mark.groups()), files["book/index.md"])
     files[provenance.FILE] = json.dumps(provenance.gather(project, files), indent=1).encode()
     folder = build / "stage"
     make_folder(folder, files)
@@ -108,6 +111,15 @@ def _prose(root: Path, build: Path) -> dict[str, bytes]:
         if path.is_file() and build not in path.parents and not path.name.startswith(".") and not code:
             files[path.relative_to(root).as_posix()] = path.read_bytes()
     return files
+
+
+def _output(files: Mapping[str, bytes], cell: bytes, notebook: bytes) -> bytes:
+    """What the page shows of a cell of a staged notebook: its output in HTML, as a directive."""
+    known = nbformat.reads(files.get(notebook.decode(), b'{"cells": []}').decode(), 4).cells
+    for output in (output for one in known if one.id == cell.decode() for output in one.outputs):
+        if html := output.get("data", {}).get("text/html"):
+            return b"```{raw} html\n" + html.encode() + b"\n```"
+    raise StagingError(f"book/index.md shows {cell.decode()} of {notebook.decode()}, which puts out no HTML")
 
 
 def _staged_notebook(source: Path, build: Path, root: Path, links: str = "") -> dict[str, bytes]:

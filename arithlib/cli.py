@@ -65,7 +65,9 @@ def _parser() -> argparse.ArgumentParser:
 def _list(options) -> int:
     from arithlib import checkpoints, experiments
 
-    for experiment in experiments.match(options.pattern):
+    found = experiments.match(options.pattern)
+    print(f"{'experiment':26} {'for':4} {'training':>13}  {'weights in':12} what it is", file=sys.stderr, flush=True)
+    for experiment in found:
         folder = checkpoints.find(experiment.name)
         where = "-" if folder is None else folder.name if checkpoints.is_here(experiment.name) else "unusable"
         size = f"{experiment.scale:4} {experiment.steps:>7,} steps"

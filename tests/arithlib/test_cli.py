@@ -19,8 +19,12 @@ def test_without_a_command_it_lists_the_commands(capsys):
 
 def test_list_shows_experiments_and_where_their_weights_are(capsys):
     assert main(["list", "grokking-s*"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    shown = capsys.readouterr()
+    lines = shown.out.splitlines()
     assert len(lines) == 10 and lines[0].startswith("grokking-s0")
+    # The heading is no experiment: programs that read the list do not get it.
+    (heading,) = shown.err.splitlines()
+    assert heading.index("what it is") == lines[0].index("the main model")
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,9 @@
 """The commands that make and show the book."""
 
 import contextlib
+import json
+import os
+import subprocess
 import sys
 import tempfile
 import threading
@@ -10,8 +13,12 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
+from bookkit import claims
+from bookkit.__main__ import main as bookkit
 from bookkit.build import commands
 from bookkit.build.project import Project
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -38,6 +45,36 @@ def ran(monkeypatch):
 
     monkeypatch.setattr(commands, "run", run)
     return ran
+
+
+@pytest.mark.parametrize("name", ["book", "test", "reproduce"])
+def test_help_is_given_without_beginning_anything(project, ran, capsys, name):
+    assert bookkit(["book", "--cores", "1"]) == 0 and len(ran) == 1
+    assert bookkit([name, "--cores", "1", "--help"]) == 0
+    assert len(ran) == 1 and "urther arguments go to" in capsys.readouterr().out
+
+
+def bookkit_in_a_shell(command):
+    """What `... -m bookkit` and the rest of a command line leave, in this checkout."""
+    return subprocess.run(
+        ["bash", "-c", f"set -o pipefail; '{sys.executable}' -m bookkit {command}"],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT / "book")},
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize("command", ["score", "score --json", ""])
+def test_whoever_reads_may_stop_reading(command):
+    done = bookkit_in_a_shell(f"{command} | true")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_scores_as_json_have_every_claim_and_its_scale():
+    rows = json.loads(bookkit_in_a_shell("score --json").stdout)
+    assert {row["id"] for row in rows} == {*claims.load_claims(ROOT / "book" / "claims")}
+    assert all(row["scale"] is None or {*row["scale"]} == {"kind", "factors"} for row in rows)
 
 
 def test_book_says_where_the_site_is_and_how_to_open_it(project, ran, capsys):

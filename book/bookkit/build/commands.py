@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import webbrowser
+from dataclasses import asdict
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -81,7 +82,7 @@ def score(args: list[str]) -> int:
     parser.add_argument("--json", action="store_true", help="as a JSON list")
     options = parser.parse_args(args)
     rows = claims.scoreboard(Project.find().build / "records")
-    print(json.dumps(rows, indent=2) if options.json else claims.score_table(rows))
+    print(json.dumps(rows, indent=2, default=asdict) if options.json else claims.score_table(rows))
     return 0
 
 

@@ -214,10 +214,11 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     project = Project.find()
     name = options.notebook
-    print(f"{name}: running{expected(project.records(name))}", file=sys.stderr, flush=True)
     try:
+        notebook = project.notebook(name)
+        print(f"{name}: running{expected(project.records(name))}", file=sys.stderr, flush=True)
         run = execute_notebook(
-            project.notebook(name),
+            notebook,
             project.executed(name),
             project.records(name),
             project.notebooks[name]["parameters"],

@@ -91,6 +91,15 @@ def read_again(root: Path) -> set[str]:
     return {path.relative_to(doctrees).with_suffix("").as_posix() for path in found}
 
 
+def test_each_page_says_in_its_head_what_it_is_about(site):
+    page = BeautifulSoup((site / "notebooks/00_opening.html").read_text("utf8"), "html.parser")
+    about = {
+        meta.get("name") or meta.get("property"): meta["content"] for meta in page.head.find_all("meta", content=True)
+    }
+    assert about["description"] == about["og:description"] == "Before Waves."
+    assert about["og:title"] == "Opening"
+
+
 def test_a_changed_word_is_read_on_its_page_alone_and_the_site_is_what_a_first_build_makes(book):
     (book / "before").touch()
     edit(book, "notebooks/10_waves.ipynb", "# Waves", "# Waves and tides")

@@ -68,6 +68,7 @@ STYLE = """<style>
 .compared text { font-size: 13px; fill: var(--pst-color-text-base, currentColor); }
 .compared a { text-decoration: none; }
 .compared .mark { font-size: 15px; font-weight: 700; }
+@media (max-width: 768px) { .compared text { font-size: 16px; } .compared .mark { font-size: 20px; } }
 .compared .grid, .compared .same { stroke: var(--pst-color-text-muted, #888); stroke-opacity: 0.25; fill: none; }
 .compared .same { stroke-opacity: 0.9; stroke-dasharray: 5 4; }
 </style>"""

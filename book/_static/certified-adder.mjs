@@ -415,6 +415,9 @@ export async function* check(bytes, certificate) {
 
 // --- what is told ---
 
+/** A lead to so many places, never more than it is. */
+const atLeast = (lead, places) => (Math.floor(lead * 10 ** places) / 10 ** places).toFixed(places);
+
 const grouped = (count) => count.toLocaleString("en-US");
 
 /** Digits, least significant first, as people write them; of long numbers both ends. */
@@ -431,7 +434,7 @@ export const describe = (a, b, { written, met, lead, stopped }) => {
   const verdict = same ? "That is right." : `That is wrong: the sum is ${shown(right)}.`;
   return (
     `The network writes ${shown(a)} + ${shown(b)} = ${shown(written)}. ${verdict} ` +
-    `It met ${grouped(met)} different situations; what it wrote was ahead by at least ${lead.toFixed(1)}.`
+    `It met ${grouped(met)} different situations; what it wrote was ahead by at least ${atLeast(lead, 1)}.`
   );
 };
 
@@ -522,7 +525,9 @@ const CONTENT = `
   .row { display: flex; flex-wrap: wrap; gap: 0.5rem; }
   p { margin: 0; overflow-wrap: anywhere; }
   #seen { min-height: 4.2em; }
+  .order { font-size: 0.85em; opacity: 0.85; }
   [hidden], :host([brief]) fieldset { display: none; }
+  .idle :is(svg, .heads, .order, #at, label:has(#column)) { visibility: hidden; }
   slot { display: none; }
   @media print { .adder { display: none; } slot { display: block; } }
 </style>
@@ -537,6 +542,7 @@ const CONTENT = `
   <ul class="heads" aria-hidden="true"></ul>
   <label><span>Column <span id="place"></span></span> <input type="range" id="column" dir="rtl" min="0" step="1" value="0"></label>
   <p id="at" role="status"></p>
+  <p class="order">In this order: two digits and the answer of the column before, two digits of this one; a dot for none.</p>
   <fieldset>
     <legend>The proof</legend>
     <p>What is written depends on at most five tokens, those with bars. The proof goes through all that can occur.</p>
@@ -573,6 +579,7 @@ class CertifiedAdder extends HTMLElement {
   #run; // the network with these weights
   #all; // every situation
   #sum; // {a, b, written}: what is drawn
+  #changed = false; // whether a weight is
   #counterexample;
 
   connectedCallback() {
@@ -592,9 +599,9 @@ class CertifiedAdder extends HTMLElement {
     this.#at("column").oninput = () => this.#draw();
     this.#at("prove").onclick = () => this.#prove();
     this.#at("show").onclick = () => {
-      const { a, b, i } = this.#counterexample;
-      [this.#at("a").value, this.#at("b").value] = [a, b];
-      this.#add(i);
+      [this.#at("a").value, this.#at("b").value] = [this.#counterexample.a, this.#counterexample.b];
+      this.#add(true);
+      this.#at("seen").scrollIntoView({ block: "center" });
     };
     for (const name of ["tensor", "entry", "change"]) this.#at(name).oninput = () => this.#change();
     this.#change();
@@ -619,20 +626,23 @@ class CertifiedAdder extends HTMLElement {
     if (this.#at(id).textContent !== words) this.#at(id).textContent = words; // else it would be said again
   }
 
-  /** Add the two numbers, and show column i of the sum, from 0. */
-  async #add(i = 0) {
+  /** Add the two numbers, and show the column chosen, or the first in which the sum is wrong. */
+  async #add(whereWrong = false) {
     const [a, b] = ["a", "b"].map((name) => digits(this.#at(name).value));
     this.#jobs.add = undefined;
-    if (!a || !b) return this.#say("seen", "Type two whole numbers of 0 or more.");
-    if (max(a.length, b.length) > MOST)
-      return this.#say("seen", `More than ${grouped(MOST)} digits: the network could, but not this page.`);
+    const none = [["first", a], ["second", b]].filter(([, number]) => !number).map(([name]) => name);
+    const long = !none.length && max(a.length, b.length) > MOST;
+    this.shadowRoot.querySelector("section").classList.toggle("idle", long || none.length > 0);
+    if (none.length) return this.#say("seen", `Type a whole number of 0 or more as ${none.join(" and ")} number.`);
+    if (long) return this.#say("seen", `More than ${grouped(MOST)} digits: the network could, but not this page.`);
     const share = ({ written }) => this.#say("seen", `${grouped(written.length)} digits are written.`);
     const last = await this.#steps("add", addition(this.#run, a, b), share);
     if (!last) return;
     this.#say("seen", describe(a, b, last));
     this.#sum = { a, b, written: last.written };
-    this.#at("column").max = last.written.length;
-    this.#at("column").value = i;
+    this.#at("column").max = last.written.length; // which also holds back a column beyond it
+    const right = [...sum(a, b), END];
+    if (whereWrong) this.#at("column").value = right.findIndex((token, i) => token !== (last.written[i] ?? END));
     this.#draw();
   }
 
@@ -648,7 +658,7 @@ class CertifiedAdder extends HTMLElement {
     svg.innerHTML = drawing(a, b, written, i, pattern, best);
     this.#at("column").setAttribute("aria-valuetext", `${i + 1} of ${written.length + 1}`);
     this.#say("place", `${grouped(i + 1)} of ${grouped(written.length + 1)}, from the right`);
-    this.#say("at", `It sees ${text(context)} and writes ${name(best)}, ahead of ${name(second)} by ${lead.toFixed(1)}.`);
+    this.#say("at", `It sees ${text(context)} and writes ${name(best)}, ahead of ${name(second)} by ${atLeast(lead, 1)}.`);
     const key = (h) => `<li><span style="background: ${COLOURS[h % COLOURS.length]}"></span>head ${h}</li>`;
     this.shadowRoot.querySelector(".heads").innerHTML = [...pattern[OWN].keys()].map(key).join("");
   }
@@ -665,19 +675,22 @@ class CertifiedAdder extends HTMLElement {
     const entry = this.#at("entry").valueAsNumber;
     this.#at("entry").max = values.length - 1;
     this.#say("last", values.length - 1);
-    this.#say("by", signed(this.#by));
     this.#at("change").setAttribute("aria-valuetext", signed(this.#by));
     this.#jobs.prove = undefined; // it was about other weights
     this.#at("progress").hidden = true;
     this.#say("proof", "");
     this.#at("show").hidden = true;
     const there = Number.isInteger(entry) && 0 <= entry && entry < values.length;
+    const before = values[entry];
     if (there) values[entry] += this.#by;
+    this.#changed = there && values[entry] !== before;
+    this.#say("by", this.#changed ? `${signed(this.#by)}: ${before.toFixed(2)} → ${values[entry].toFixed(2)}` : "0");
     this.#run = network(this.#weights);
     this.#add();
     this.#jobs.look = undefined;
     if (!there) return this.#say("changed", `There is no such entry: ${tensor} has ${grouped(values.length)}.`);
-    if (this.#by === 0) return this.#say("changed", "Nothing is changed: these are the weights of the certificate.");
+    if (!this.#changed) return this.#say("changed", "Nothing is changed: these are the weights of the certificate.");
+    this.#say("changed", "Looking through all situations.");
     this.#all ??= situations();
     let wrong = 0;
     const run = this.#run;
@@ -694,13 +707,13 @@ class CertifiedAdder extends HTMLElement {
     if (!last) return;
     const [count, place] = [`${grouped(this.#all.length)} situations`, text(last.at.context)];
     if (!wrong) {
-      const closest = `the closest lead is ${last.least.toFixed(1)}, at ${place}`;
+      const closest = `the closest lead is ${atLeast(last.least, 1)}, at ${place}`;
       return this.#say("changed", `Right in all ${count}; ${closest}. Whether rounding could change that, the proof says.`);
     }
     this.#counterexample = witness(last.at);
     this.#at("show").hidden = false;
-    const comes = `which ${this.#counterexample.a} + ${this.#counterexample.b} comes to`;
-    this.#say("changed", `Wrong in ${grouped(wrong)} of ${count}, and most so at ${place}, ${comes}.`);
+    const goesWrong = `so ${this.#counterexample.a} + ${this.#counterexample.b} goes wrong`;
+    this.#say("changed", `Wrong in ${grouped(wrong)} of ${count}, most of all at ${place}; ${goesWrong}.`);
   }
 
   async #prove() {
@@ -709,8 +722,9 @@ class CertifiedAdder extends HTMLElement {
     this.#say("proof", "Checking.");
     const show = ({ done }) => (bar.value = done);
     try {
-      const words = this.#by === 0 ? await this.#certified(show) : await this.#proven(show);
-      if (words) this.#say("proof", words);
+      const words = !this.#changed ? await this.#certified(show) : await this.#proven(show);
+      if (!words) return; // a later one has begun
+      this.#say("proof", words);
     } catch (problem) {
       if (!(problem instanceof Rejected)) throw problem;
       this.#say("proof", `Rejected: ${problem.message}.`);
@@ -721,7 +735,7 @@ class CertifiedAdder extends HTMLElement {
   async #certified(show) {
     const last = await this.#steps("prove", check(this.#bytes, JSON.parse(this.getAttribute("certificate"))), show);
     if (!last) return undefined;
-    const ahead = `by ${last.margin.toFixed(2)} or more, and by ${last.margin_float32.toFixed(2)} however float32 rounds`;
+    const ahead = `by ${atLeast(last.margin, 2)} or more, and by ${atLeast(last.margin_float32, 2)} however float32 rounds`;
     const where = `In each of ${grouped(last.contexts)} situations the right token is ahead`;
     return `Accepted: it adds every two numbers, of any length. ${where}, ${ahead}.`;
   }
@@ -732,9 +746,9 @@ class CertifiedAdder extends HTMLElement {
     admissible(this.#weights);
     const last = await this.#steps("prove", smallest(this.#all, bounds(this.#weights, FLOAT32)), show);
     if (!last) return undefined;
-    const { least, at } = last;
-    if (least > 0) return `Proven for the changed weights, too: the right token leads by ${least.toFixed(2)} or more.`;
-    return `Not proven: at ${text(at.context)} the right token may be ${(-least).toFixed(2)} behind.`;
+    if (last.least > 0)
+      return `Proven for the changed weights, too: the right token leads by ${atLeast(last.least, 2)} or more.`;
+    return `Not proven: at ${text(last.at.context)} the right token may be ${(-last.least).toFixed(2)} behind.`;
   }
 }
 

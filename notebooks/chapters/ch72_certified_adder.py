@@ -5,6 +5,7 @@ book/_static/certified-adder.mjs runs it, as `bookkit.web_components` tells.
 
 import base64
 import json
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,7 +70,7 @@ def describe(a: int, b: int) -> str:
     met = len(np.unique(keys, axis=0))
     return (
         f"The network writes {shown(a)} + {shown(b)} = {shown(written)}. {verdict} "
-        f"It met {met:,} different situations; what it wrote was ahead by at least {lead:.1f}."
+        f"It met {met:,} different situations; what it wrote was ahead by at least {math.floor(10 * lead) / 10:.1f}."
     )
 
 

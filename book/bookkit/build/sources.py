@@ -81,10 +81,10 @@ class Section:
 
 # How something wrong was found.
 HOW = {
-    "arithmetic": "Its own numbers do not agree",
+    "arithmetic": "Its own numbers say something else",
     "code": "Its code, or that of a paper it describes, does something else",
-    "mathematics": "It cannot be so, by mathematics",
-    "measurement": "Measured here, it is not so",
+    "mathematics": "Mathematics says something else",
+    "measurement": "Measured here, it comes out otherwise",
     "reading": "Its text does not agree with itself or with another text",
 }
 
@@ -296,8 +296,8 @@ def errors_page(sources: Mapping[str, Source], corrections: list[dict], found: F
         f"In the sources we found {counts.total()} things that are wrong, or that do not agree. Most are slips of "
         "the pen, and none is a reason not to read a source: only what is written down so exactly can be checked so "
         "closely. Each stands here with the words in question, what is wrong with them, and the figure or verdict "
-        "that shows it. Where we were wrong ourselves stands at the end.",
-        f"| how it was found | |\n| --- | ---: |\n{ways}",
+        "that shows it; a few were found by reading alone. Where we were wrong ourselves stands at the end.",
+        f"| what is the matter | entries |\n| --- | ---: |\n{ways}",
     ]
     for number, source in sources.items():
         if source.errors:

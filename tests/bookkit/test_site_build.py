@@ -229,6 +229,7 @@ def test_every_page_in_the_table_of_contents_exists():
         "book/scoreboard",
         "book/environment",
         "book/in-short",
+        "book/errors",
         *(f"book/source-{n}" for n in source_numbers(REPOSITORY)),
     }
 

@@ -17,7 +17,7 @@ import numpy as np
 import yaml
 from nbformat import NotebookNode
 
-from bookkit.build import addresses, in_short, pages, provenance, sources
+from bookkit.build import addresses, citation, in_short, pages, provenance, sources
 from bookkit.build.project import Project, files_in
 from bookkit.claims import ClaimError
 from bookkit.files import FileProblem
@@ -47,9 +47,10 @@ def stage(root: Path, build: Path) -> Path:
     root, build = root.resolve(), build.resolve()
     project, files = Project(root), _prose(root, build)
     problems = []
+    address = addresses.repository(root)
     for source in sorted((root / "notebooks").glob("*.ipynb")):
         try:
-            files |= _staged_notebook(source, build, root, MADE.format(source.stem))
+            files |= _staged_notebook(source, build, root, MADE.format(source.stem), address)
         except StagingError as error:
             problems.append(str(error))
     if problems:
@@ -84,7 +85,8 @@ def stage_page(project: Project, name: str) -> Path:
     contents = project.contents
     chapters = [f"notebooks/{name}", *(page for page in files_in(contents) if page in BESIDE)]
     toc = {"format": contents["format"], "root": contents["root"], "chapters": [{"file": page} for page in chapters]}
-    files = _prose(root, build) | _staged_notebook(project.notebook(name).resolve(), build, root)
+    chapter = _staged_notebook(project.notebook(name).resolve(), build, root, address=addresses.repository(root))
+    files = _prose(root, build) | chapter
     files["_toc.yml"] = yaml.safe_dump(toc).encode()
     folder = project.page(name) / "stage"
     make_folder(folder, files)
@@ -122,10 +124,12 @@ def _output(files: Mapping[str, bytes], cell: bytes, notebook: bytes) -> bytes:
     raise StagingError(f"book/index.md shows {cell.decode()} of {notebook.decode()}, which puts out no HTML")
 
 
-def _staged_notebook(source: Path, build: Path, root: Path, links: str = "") -> dict[str, bytes]:
+def _staged_notebook(
+    source: Path, build: Path, root: Path, links: str = "", address: str | None = None
+) -> dict[str, bytes]:
     """The staged notebook and the data files of its figures, by path below the staging folder.
 
-    links: what stands under each figure behind those to its files.
+    links: what stands under each figure behind those to its files. address: of the repository, if it has one.
     """
     executed = build / "executed" / source.name
     if not executed.exists():
@@ -142,6 +146,7 @@ def _staged_notebook(source: Path, build: Path, root: Path, links: str = "") -> 
         raise StagingError(f"{source.name}, {error}") from None
     except (TypeError, LookupError, AttributeError) as error:
         raise StagingError(f"{source.name}: what its figures recorded is damaged; execute it again") from error
+    citation.add_citation(notebook, source.stem, root, address)
     figures = build / "records" / source.stem / "figures"
     files = {}
     for key in keys:

@@ -722,7 +722,7 @@ class CertifiedAdder extends HTMLElement {
     this.#say("proof", "Checking.");
     const show = ({ done }) => (bar.value = done);
     try {
-      const words = !this.#changed ? await this.#certified(show) : await this.#proven(show);
+      const words = this.#changed ? await this.#proven(show) : await this.#certified(show);
       if (!words) return; // a later one has begun
       this.#say("proof", words);
     } catch (problem) {

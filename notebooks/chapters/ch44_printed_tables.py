@@ -4,7 +4,12 @@ Percent right, and perplexities. Tables 5 to 7 are those of the source; of table
 the published version serves, with its row of a model of which only the middle layers are looped.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+import numpy as np
+
+from chapters.ch44_loops import ahead, gap_interval
 
 # model: "24x1" the baseline, "12x1" few layers, "12x2" looped, "reg12" 24 layers with blocks of 12 made alike.
 GROUPS = {
@@ -12,6 +17,14 @@ GROUPS = {
     "open": ("TydiQA-GoldP", "SquadV2", "DROP", "QuAC", "CoQA"),
     "maths": ("ASDiv", "AddSub", "MultiArith", "SingleEq", "SingleOp", "SVAMP"),
     "primitives": ("code, depth 0", "maths, depth 0", "code, depth 1", "maths, depth 1"),
+}
+
+NAMES = {
+    "perplexity": "perplexity",
+    "closed": "closed-book questions",
+    "open": "open-book questions",
+    "maths": "word problems",
+    "primitives": "reasoning primitives",
 }
 
 _TASKS = """
@@ -62,6 +75,8 @@ middle  46 94 78  62  95 176
 # times, and four, so that it has the weights of twelve and the depth of 24.
 FEW = {"12x2": "12x1", "8x3": "8x1", "6x4": "6x1", "4x6": "4x1", "middle": "12x1"}
 DEEP = "24x1"
+LOOPED = ("12x2", "8x3", "6x4", "4x6")  # whole blocks, passed to a depth of 24
+UNLOOPED = ("4x1", "6x1", "8x1", "12x1", DEEP)
 
 
 @dataclass(frozen=True)
@@ -108,6 +123,59 @@ def summaries() -> dict[str, dict[str, float]]:
 def printed_gaps() -> dict[str, dict[str, float]]:
     """Table 3: looped model -> measure -> printed gap in percent."""
     return _read(_GAPS)
+
+
+def tasks(model: str, group: str) -> np.ndarray:
+    """The printed scores of a model on the tasks of a group of `GROUPS`, in its order, in percent."""
+    return np.array(next(row.tasks for row in task_rows() if (row.model, row.group) == (model, group)))
+
+
+def by_depth(model: str) -> np.ndarray:
+    """Reasoning primitives of depth 0 and of depth 1, mean of code and maths, in percent; (2,).
+
+    >>> by_depth("24x1").round(2).tolist()  # table 8: 71.1 and 72.5, 24.2 and 22.3
+    [71.8, 23.25]
+    """
+    return tasks(model, "primitives").reshape(2, 2).mean(1)
+
+
+def gap_entries(model: str, measure: str) -> tuple[float, float, float]:
+    """What equation 3 is computed from for a looped model: the printed scores of its layers, of it, and of 24.
+
+    >>> gap_entries("12x2", "maths")
+    (26.7, 34.3, 29.3)
+    """
+    table = summaries()
+    return tuple(table[name][measure] for name in (FEW[model], model, DEEP))
+
+
+def possible_gap(model: str, measure: str) -> tuple[float, float]:
+    """The least and the largest gap in percent of numbers that round to the printed ones."""
+    return gap_interval(*gap_entries(model, measure), half=0.005 if measure == "perplexity" else 0.05)
+
+
+def accounts(low: float, high: float, shown: float) -> bool:
+    """Whether a number from low to high can be printed as a whole number `shown`, rounded or cut off.
+
+    >>> accounts(34.9, 34.95, 34), accounts(33.6, 33.8, 34), accounts(35.1, 35.4, 34)
+    (True, True, False)
+    """
+    return low < shown + 1 and high >= shown - 0.5
+
+
+def log_perplexities(models: tuple[str, ...]) -> np.ndarray:
+    """Of the printed perplexities, in nats a token; (models,)."""
+    table = summaries()
+    return np.log([table[model]["perplexity"] for model in models])
+
+
+def above_unlooped(model: str, scores: Mapping[str, float]) -> float:
+    """Points by which a model scores above unlooped ones of its log perplexity, which straight lines join.
+
+    scores: of the model and of each of `UNLOOPED`. Raises ValueError where its perplexity is beyond theirs.
+    """
+    others = [scores[name] for name in UNLOOPED]
+    return ahead(log_perplexities((model,)), [scores[model]], log_perplexities(UNLOOPED), others)
 
 
 def _read(text: str) -> dict[str, dict[str, float]]:

@@ -1,4 +1,4 @@
-"""Runs: loops in a small language model (chapter 44): k layers looped L times beside k layers and k L layers.
+"""Runs: loops in a small language model (chapter 46): k layers looped L times beside k layers and k L layers.
 
 arithlib train "language-?x?-s*"    four to twelve minutes each on one busy core
 arithlib train "language-short-*"   a minute each on one core
@@ -9,8 +9,8 @@ arithlib train "language-deeper-*"  one to six minutes each on one core
 from arithlib.experiments import sweep
 from arithlib.models.looped import LoopedConfig
 from arithlib.training import AdamW
-from chapters.ch44_experiments import DeeperExperiment, LanguageExperiment, ShortExperiment
-from chapters.ch44_text import CHARACTERS
+from chapters.ch46_experiments import DeeperExperiment, LanguageExperiment, ShortExperiment
+from chapters.ch46_text import CHARACTERS
 
 SEEDS, MORE_SEEDS = range(3), range(5)
 # Layers to a block and strength of the rows of source 003's table 4, their blocks halved with the depth.
@@ -40,7 +40,7 @@ def presets():
 
     def run(kind, name, steps, shape, optimizer=None, **more):
         return kind(
-            name=name, about="a small language model (chapter 44)", steps=steps, evaluate_every=steps // 20,
+            name=name, about="a small language model (chapter 46)", steps=steps, evaluate_every=steps // 20,
             optimizer=optimizer or AdamW.cosine(3e-3, steps), model=shaped(*shape), ships_weights=False, **more,
         )  # fmt: skip
 

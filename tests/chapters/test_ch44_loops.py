@@ -1,18 +1,12 @@
-"""Gaps, cosines and lines against cases whose answer is known."""
+"""Gaps and lines against cases whose answer is known."""
 
-import copy
 import math
 import random
 
 import numpy as np
 import pytest
-import torch
-from torch import nn
 
-from arithlib.models.looped import LoopedConfig, LoopedTransformer
 from chapters import ch44_loops as loops
-
-CONFIG = LoopedConfig(d_model=8, n_heads=2, d_mlp=16, n_layers=4, n_loops=1, positions="rotary", injection="none")
 
 
 def test_the_gap_is_0_for_the_small_model_100_for_the_deep_one_and_does_not_care_which_way_is_better():
@@ -34,77 +28,6 @@ def test_no_numbers_that_round_to_the_entries_leave_the_interval_and_some_reach_
 
 def test_a_gap_without_a_certain_denominator_can_be_anything():
     assert loops.gap_interval(5.0, 7.0, 5.1, half=0.05) == (-math.inf, math.inf)
-
-
-def test_corresponding_matrices_stand_k_layers_apart():
-    layers = LoopedTransformer(CONFIG).layers
-    pairs = loops.corresponding(layers, 2)
-    assert list(pairs) == list(loops.GROUPS) and all(len(of) == 2 for of in pairs.values())
-    assert pairs["FFN-W1"][1][0] is layers[1].mlp_in.weight and pairs["FFN-W1"][1][1] is layers[3].mlp_in.weight
-    assert pairs["Attn-K"][0][0].equal(layers[0].qkv.weight[8:16])
-    for k in (0, 3, 4):
-        with pytest.raises(ValueError, match="several blocks"):
-            loops.corresponding(layers, k)
-
-
-def test_copies_have_cosine_1_and_distance_0_and_scaled_copies_a_distance_only():
-    layers = LoopedTransformer(CONFIG).layers
-    for i in (2, 3):
-        layers[i] = copy.deepcopy(layers[i - 2])
-    assert loops.mean_over_groups(layers, 2).item() == pytest.approx(1)
-    assert loops.mean_over_groups(layers, 2, loops.relative_distance).item() == pytest.approx(0)
-    with torch.no_grad():
-        for layer in layers[2:]:
-            for matrix in loops.matrices(layer).values():
-                matrix.mul_(3)
-    assert loops.mean_over_groups(layers, 2).item() == pytest.approx(1)
-    assert loops.mean_over_groups(layers, 2, loops.relative_distance).item() == pytest.approx(4 / 10)
-    assert loops.similarities(layers, 2)["FFN-W2"] == pytest.approx([1, 1])
-
-
-def test_the_mean_over_groups_is_that_of_equation_4_written_out():
-    layers, L, k = LoopedTransformer(CONFIG).layers, 4, 1
-    total = 0.0
-    for group in loops.GROUPS:
-        vectors = [loops.matrices(layer)[group].detach().flatten().numpy() for layer in layers]
-        for i in range(L // k - 1):
-            for j in range(k):
-                a, b = vectors[i * k + j], vectors[(i + 1) * k + j]
-                total += a @ b / np.linalg.norm(a) / np.linalg.norm(b) / (L - k) / len(loops.GROUPS)
-    assert loops.mean_over_groups(layers, k).item() == pytest.approx(total, abs=1e-6)
-
-
-@pytest.mark.parametrize("measure", ["cosine", "l2"])
-@pytest.mark.parametrize("strength", [1.0, -1.0])
-def test_descent_on_the_pull_makes_blocks_alike_if_its_strength_is_positive(measure, strength):
-    model = LoopedTransformer(CONFIG)
-    before = loops.mean_over_groups(model.layers, 2).item()
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
-    for _ in range(30):
-        optimizer.zero_grad()
-        loops.similarity_penalty(model.layers, 2, strength, measure).backward()
-        optimizer.step()
-    after = loops.mean_over_groups(model.layers, 2).item()
-    assert (after - before) * strength > 0.3
-
-
-def test_the_squared_distance_is_also_lowered_by_smaller_matrices_and_the_others_are_not():
-    layers = LoopedTransformer(CONFIG).layers
-    before = {
-        measure: loops.similarity_penalty(layers, 2, 1.0, measure).item() for measure in ("cosine", "l2", "squared")
-    }
-    with torch.no_grad():
-        for layer in layers:
-            for linear in (layer.qkv, layer.out, layer.mlp_in, layer.mlp_out):
-                linear.weight.mul_(0.5)
-    after = {measure: loops.similarity_penalty(layers, 2, 1.0, measure).item() for measure in before}
-    assert after["squared"] == pytest.approx(before["squared"] / 4)
-    assert [after[m] for m in ("cosine", "l2")] == pytest.approx([before[m] for m in ("cosine", "l2")], abs=1e-6)
-
-
-def test_an_unknown_measure_is_refused():
-    with pytest.raises(ValueError, match="choose cosine, l2 or squared"):
-        loops.similarity_penalty(nn.ModuleList(LoopedTransformer(CONFIG).layers), 2, 1.0, "angle")
 
 
 def test_a_planted_line_is_found_with_its_noise():

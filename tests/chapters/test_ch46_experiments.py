@@ -12,10 +12,10 @@ from arithlib import experiments
 from arithlib.experiments.depth import IGNORE_INDEX
 from arithlib.models.looped import LoopedConfig
 from arithlib.training import AdamW
-from chapters import ch44_loops as loops
-from chapters.ch44_assignments import Assignments
-from chapters.ch44_experiments import DeeperExperiment, LanguageExperiment, ShortExperiment
-from chapters.ch44_text import CHARACTERS, decode
+from chapters import ch47_similarity as similarity
+from chapters.ch46_assignments import Assignments
+from chapters.ch46_experiments import DeeperExperiment, LanguageExperiment, ShortExperiment
+from chapters.ch46_text import CHARACTERS, decode
 
 SMALL = LanguageExperiment(
     name="language-tiny", about="a test", steps=4, evaluate_every=2, n_ctx=16, text=2, others=(2, 2, 2, 2, 2),
@@ -82,7 +82,7 @@ def test_a_pull_is_added_to_the_loss():
     model = SMALL.build()
     pulled = dataclasses.replace(SMALL, strength=10.0)
     losses = [e.objective(model, torch.device("cpu")).loss(model, 0).item() for e in (SMALL, pulled)]
-    assert losses[1] - losses[0] == pytest.approx(-10 * loops.mean_over_groups(model.layers, 2).item(), abs=1e-4)
+    assert losses[1] - losses[0] == pytest.approx(-10 * similarity.mean_over_groups(model.layers, 2).item(), abs=1e-4)
 
 
 def test_the_end_of_a_run_measures_more_and_compares_blocks():

@@ -1,4 +1,4 @@
-"""Loops in a small language model (chapter 44): k layers looped L times beside k layers and k L layers.
+"""Loops in a small language model (chapter 46): k layers looped L times beside k layers and k L layers.
 
 One mix for all: sources of the Python standard library, facts to know by heart, stories to look things up in, and
 variable assignments of depth 0, 1 and 2. Unlike in source 003 the last three are trained, too: a model of this size
@@ -18,9 +18,9 @@ from arithlib.experiments.base import Experiment
 from arithlib.experiments.depth import IGNORE_INDEX
 from arithlib.models.looped import LoopedConfig, LoopedTransformer
 from arithlib.settings import of_kind
-from chapters.ch44_assignments import Assignments
-from chapters.ch44_loops import GROUPS, corresponding, cosine, relative_distance, similarity_penalty
-from chapters.ch44_text import Facts, Stories, standard_library
+from chapters.ch46_assignments import Assignments
+from chapters.ch46_text import Facts, Stories, standard_library
+from chapters.ch47_similarity import GROUPS, corresponding, cosine, relative_distance, similarity_penalty
 
 DEPTHS = (0, 1, 2)
 
@@ -76,7 +76,7 @@ class LanguageExperiment(Experiment):
 
     text: rows of a batch, of n_ctx characters each. others: texts of a batch of each other kind: facts, stories, and
         assignments by depth. Of these only the answers are learned, which would drown among the names otherwise.
-    strength, block, measure: of `loops.similarity_penalty`; at strength 0 blocks are only compared.
+    strength, block, measure: of `similarity_penalty`; at strength 0 blocks are only compared.
     evaluation_count: texts of each test, a multiple of 64; four times as many at the end.
     """
 

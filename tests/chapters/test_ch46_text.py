@@ -3,7 +3,7 @@
 import torch
 from short_runs import seeded
 
-from chapters.ch44_text import CHARACTERS, CITIES, GOODS, Facts, Stories, decode, encode, names, standard_library
+from chapters.ch46_text import CHARACTERS, CITIES, GOODS, Facts, Stories, decode, encode, names, standard_library
 
 
 def test_printable_text_comes_back_and_anything_else_is_a_question_mark():

@@ -3,8 +3,8 @@
 import pytest
 from short_runs import seeded
 
-from chapters.ch44_assignments import CHAINS, Assignments
-from chapters.ch44_text import decode
+from chapters.ch46_assignments import CHAINS, Assignments
+from chapters.ch46_text import decode
 
 
 def follow(text):

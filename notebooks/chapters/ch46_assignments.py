@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from chapters.ch44_text import encode
+from chapters.ch46_text import encode
 
 CHAINS = 3
 
@@ -50,7 +50,7 @@ class Assignments:
     def values(self, tokens: Tensor) -> Tensor:
         """(B, C depth) values of the variables at `sources`, found by following them one level at a time.
 
-        >>> from chapters.ch44_text import decode, encode
+        >>> from chapters.ch46_text import decode, encode
         >>> decode(Assignments(1).values(torch.tensor([encode("m9c1d8smndtc;t1n8s9")]))[0])
         '981'
         """
@@ -66,7 +66,7 @@ class Assignments:
     def sample(self, count: int, generator: torch.Generator) -> Tensor:
         """(count, T) tokens: a line for each level, values first; then the questions with their answers.
 
-        >>> from chapters.ch44_text import decode
+        >>> from chapters.ch46_text import decode
         >>> decode(Assignments(1).sample(1, torch.Generator().manual_seed(0))[0])
         'm9c1d8smndtc;t1n8s9\\n'
         """

@@ -60,7 +60,7 @@ def drawing(rows: list[dict]) -> str:
         f"{len(pairs)} published numbers and ours on logarithmic axes: {within} pairs within a tenth of each other"
     )
     return (
-        f'<figure class="compared"><svg viewBox="0 0 {SIDE} {SIDE}" role="img" aria-label="{words}.">'
+        f'<figure class="compared"><svg viewBox="0 0 {SIDE} {SIDE}" role="group" aria-label="{words}.">'
         f'{"".join(lines)}<path class="same" d="M{EDGE} {ground}L{far} {REST}"/>{"".join(marks)}'
         f'<text x="{(EDGE + far) / 2}" y="{SIDE - 4}" text-anchor="middle">published</text>'
         f'<text transform="translate(12 {(ground + REST) / 2}) rotate(-90)" text-anchor="middle">ours</text></svg>'

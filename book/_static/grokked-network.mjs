@@ -292,7 +292,7 @@ const CONTENT = `
   .share .other { opacity: 0.4; }
   .shares { margin: 0.1rem 0 0.5rem; font-size: 0.9em; font-variant-numeric: tabular-nums; }
   table { width: 100%; border-collapse: collapse; font-variant-numeric: tabular-nums; }
-  th, td { padding: 0.2rem 0.5rem; text-align: right; border-bottom: 1px solid var(--pst-color-border, GrayText); }
+  th, td { padding: 0.2rem 0 0.2rem 0.5rem; text-align: right; white-space: nowrap; border-bottom: 1px solid var(--pst-color-border, GrayText); }
   th { font-weight: 400; opacity: 0.85; }
   progress, .right-share { width: 100%; height: 0.8rem; margin: 0.3rem 0; box-sizing: border-box; }
   progress { display: block; accent-color: var(--pst-color-primary, #0a5c80); }
@@ -339,7 +339,7 @@ const CONTENT = `
     <fieldset class="heads"><legend>Attention from “=”, and whose petal to draw</legend><div id="heads"></div></fieldset>
     <table>
       <caption></caption>
-      <thead><tr>${["neuron", "read at frequency", "is at", "adds"].map((name) => `<th scope="col">${name}</th>`).join("")}</tr></thead>
+      <thead><tr>${["neuron", "frequency", "is at", "adds"].map((name) => `<th scope="col">${name}</th>`).join("")}</tr></thead>
       <tbody></tbody>
     </table>
   </div>
@@ -512,7 +512,7 @@ class GrokkedNetwork extends HTMLElement {
     const strongest = effect.sort(([, , one], [, , other]) => abs(other) - abs(one)).slice(0, STRONGEST);
     const on = neurons.reduce((sum, value) => sum + (value > 0), 0);
     const table = this.shadowRoot.querySelector("table");
-    this.#say(table.caption, `${on} of ${neurons.length} neurons are on; those that add most to ${best}, or take most away`);
+    this.#say(table.caption, `${on} of ${neurons.length} neurons are on; those that add most to ${best} or take most away, with the frequency at which they are read`);
     table.tBodies[0].innerHTML = strongest
       .map(([n, value, added]) => [n, this.#heard[n], value.toFixed(2), signed(added)])
       .map((cells) => `<tr>${cells.map((cell) => `<td>${cell}</td>`).join("")}</tr>`)

@@ -21,6 +21,7 @@ EXPLORERS = [name for name in CHAPTERS if "<petal-explorer" in (SITE / name).rea
 VIEWERS = [name for name in CHAPTERS if "<helix-viewer" in (SITE / name).read_text("utf8")]
 STEPPERS = [name for name in CHAPTERS if "<hop-stepper" in (SITE / name).read_text("utf8")]
 ADDERS = [name for name in CHAPTERS if "<certified-adder" in (SITE / name).read_text("utf8")]
+NETWORKS = [name for name in CHAPTERS if "<grokked-network" in (SITE / name).read_text("utf8")]
 
 AXE = ROOT / "tests" / "vendor" / "axe-core" / "axe.min.js"
 # WCAG 2.1 AA and what axe-core counts as good practice beyond it: every rule of theirs, and one that it has retired.
@@ -92,12 +93,12 @@ def test_a_page_can_be_read(page, name):
 def test_without_scripts_the_text_the_figures_and_the_verdicts_are_there(chromium, address):
     context = chromium.new_context(java_script_enabled=False, viewport=DESK, base_url=address)
     page = context.new_page()
-    for name in (*EXPLORERS[:1], *VIEWERS[:1], *STEPPERS[:1], *ADDERS[:1], "book/scoreboard.html"):
+    for name in (*EXPLORERS[:1], *VIEWERS[:1], *STEPPERS[:1], *ADDERS[:1], *NETWORKS[:1], "book/scoreboard.html"):
         page.goto(name)
         assert page.locator("article h1").is_visible() and len(page.locator("article").inner_text()) > 2000
         assert page.locator("article figure img, article .claim").first.is_visible()
         # What would be moved by hand says in words what it shows.
-        for live in page.locator("petal-explorer, helix-viewer, hop-stepper, certified-adder").all():
+        for live in page.locator("petal-explorer, helix-viewer, hop-stepper, certified-adder, grokked-network").all():
             assert len(live.inner_text()) > 50
     context.close()
 
@@ -270,4 +271,20 @@ def test_the_certified_adder_works_on_its_page(page, name):
     page.get_by_label("First number").fill("999")
     page.get_by_label("Second number").fill("1")
     page.get_by_text("The network writes 999 + 1 = 1000. That is right.").wait_for()
+    assert page.faults == []
+
+
+def test_the_chapters_on_circles_and_on_reading_out_show_the_network():
+    for name in ("11_fourier_circles", "24_reading_out"):
+        assert f"notebooks/{name}.html" in NETWORKS or not (ROOT / f"notebooks/{name}.ipynb").exists()
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_the_grokked_network_works_on_its_page(page, name):
+    page.set_viewport_size(DESK)
+    page.goto(name)
+    page.get_by_label("First number").fill("100")
+    page.get_by_label("Second number").fill("14")
+    page.get_by_text("100 + 14: the highest logit is that of 1, ahead of").wait_for()
+    page.get_by_text("it is right for 12,769 of 12,769 pairs").wait_for()
     assert page.faults == []

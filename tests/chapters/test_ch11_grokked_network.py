@@ -1,0 +1,334 @@
+"""The grokked network in a page: folded it is still the network, and in the browser it computes what torch does."""
+
+import base64
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from browsing import PHONE, fixtures_of
+
+from arithlib import checkpoints
+from arithlib.analysis.attention import attention_grid
+from arithlib.analysis.circles import fit_circle
+from arithlib.analysis.fourier import power_spectrum
+from arithlib.analysis.neurons import without_embedding_frequencies
+from arithlib.models.grokking import GrokkingConfig, GrokkingTransformer
+from bookkit.build.checks import check_site
+from chapters.ch11_grokked_network import NETWORK, GrokkedNetwork, count_right, describe, pack, page_network, unpack
+
+MODULE = Path(__file__).resolve().parents[2] / "book" / "_static" / "grokked-network.mjs"
+START = GrokkedNetwork(70, 108)
+P, KEYS = 113, [1, 15, 19, 21]
+REST = [k for k in range(1, 57) if k not in KEYS]
+PAIRS = torch.cartesian_prod(torch.arange(P), torch.arange(P))
+ANSWERS = PAIRS.sum(1) % P
+FIRST_LOAD = 300_000  # bytes of script and weights
+
+
+@pytest.fixture(scope="module")
+def model():
+    return checkpoints.load(NETWORK).model
+
+
+# --- what is folded ---
+
+
+@torch.no_grad()
+def test_folding_changes_nothing_while_every_direction_is_kept():
+    small = GrokkingTransformer(GrokkingConfig(p=23, d_model=16, n_heads=2, d_head=8, d_mlp=24), seed=3)
+    for parameter in small.parameters():
+        parameter += 0.1  # biases begin at zero
+    pairs = torch.cartesian_prod(torch.arange(23), torch.arange(23))
+    for freqs in ([], [2], [1, 5, 11]):
+        whole = without_embedding_frequencies(small, freqs).answer_logits(pairs)[:, :23]
+        gaps = [abs(unpack(pack(small, [2], kept)).without(freqs).logits(pairs) - whole).max() for kept in (16, 4)]
+        assert gaps[0] < 1e-3 * whole.abs().max() < 0.05 * whole.abs().max() < gaps[1], freqs  # 16 bits
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("removed", [[], [1], [15], [19], [21], [15, 21], KEYS, REST])
+def test_what_is_left_out_hardly_moves_a_logit(model, removed):
+    whole = without_embedding_frequencies(model, removed).answer_logits(PAIRS)[:, :P]
+    found = page_network().without(removed).logits(PAIRS)
+    assert (found - whole).abs().max() < 0.01
+    assert (found.argmax(1) != whole.argmax(1)).sum() <= 6  # near ties of a network that fails
+    if removed in ([], REST):
+        assert torch.equal(found.argmax(1), ANSWERS) and torch.equal(whole.argmax(1), ANSWERS)
+
+
+def test_what_one_cannot_fold_is_refused():
+    for more in ({"positions": "learned"}, {"layer_norm": True}, {"activation": "gelu"}):
+        with pytest.raises(ValueError, match="only the plain network"):
+            pack(GrokkingTransformer(GrokkingConfig(**more)), [1])
+    with pytest.raises(ValueError, match="they run from 1 to 56"):
+        page_network().without([57])
+
+
+@pytest.mark.parametrize("wrong", [(-1, 1), (1, 113), (1.5, 1), ("1", 1)])
+def test_only_residues_are_taken(wrong):
+    with pytest.raises(ValueError, match="adds integers from 0 to 112"):
+        GrokkedNetwork(*wrong)
+
+
+def test_words_tell_a_wrong_answer_from_a_right_one():
+    assert describe(70, 108).startswith("70 + 108: the highest logit is that of 65, ahead of ")
+    assert describe(70, 108).endswith("That is right, modulo 113.")
+    assert describe(70, 108, KEYS).endswith("That is wrong: it is 65, modulo 113.")
+
+
+def test_weights_and_script_stay_below_the_limit_of_a_first_load():
+    given = START._repr_html_().partition("<script")[0]
+    assert len(given) + MODULE.stat().st_size < FIRST_LOAD
+    assert 0 < len(given) + MODULE.stat().st_size - START.page_bytes() < 1000  # the rest is markup and words
+
+
+# --- in a browser ---
+
+
+folder, address, shown = fixtures_of(START, "network.html", MODULE)
+
+
+def compute(page, script, given=None):
+    return page.evaluate(
+        f"""async given => {{
+          const m = await import('/_static/grokked-network.mjs');
+          const text = document.querySelector('grokked-network').getAttribute('weights');
+          const whole = m.read(Uint8Array.from(atob(text), letter => letter.charCodeAt(0)));
+          const send = numbers => {{
+            let out = '';
+            for (const byte of new Uint8Array(numbers.buffer)) out += String.fromCharCode(byte);
+            return btoa(out);
+          }};
+          {script}
+        }}""",
+        given,
+    )
+
+
+def floats(text, *shape):
+    return torch.from_numpy(np.frombuffer(base64.b64decode(text), np.float32).reshape(shape).copy())
+
+
+def said(page, place, beginning):
+    """What is told at this place, once it begins so."""
+    found = page.locator(f"grokked-network #{place}")
+    found.filter(has_text=re.compile(f"^{re.escape(beginning)}")).wait_for()
+    return found.inner_text()
+
+
+def test_the_checks_of_the_site_accept_it(folder):
+    assert check_site(folder) == []
+
+
+@pytest.mark.browser
+@torch.no_grad()
+@pytest.mark.parametrize("removed", [[], [1], [15], [19, 21], KEYS, REST])
+def test_the_logits_of_every_pair_are_those_of_torch(shown, removed):
+    sent = compute(
+        shown,
+        """const run = m.network(m.without(whole, given));
+           const all = new Float32Array(113 ** 3);
+           for (let i = 0; i < 113 ** 2; i++) all.set(run(Math.floor(i / 113), i % 113).logits, 113 * i);
+           return send(all)""",
+        removed,
+    )
+    net = page_network().without(removed)
+    found, expected = floats(sent, P * P, P), net.logits(PAIRS)
+    assert (found - expected).abs().max() < 1e-4
+    if removed in ([], REST):
+        assert torch.equal(found.argmax(1), expected.argmax(1)) and torch.equal(found.argmax(1), ANSWERS)
+    else:  # two logits of a network that fails may be equal to the last bits
+        best, second = expected.topk(2).values.T
+        assert ((found.argmax(1) == expected.argmax(1)) | (best - second < 2e-4)).all()
+
+
+@pytest.mark.browser
+@torch.no_grad()
+def test_the_tables_and_the_attention_are_those_of_torch(shown, model):
+    for removed in ([], [15], REST):
+        net = page_network().without(removed)
+        sent = compute(
+            shown,
+            """const w = m.without(whole, given);
+               return Object.fromEntries(Object.entries(w).map(([name, table]) => [name, send(table.values)]))""",
+            removed,
+        )
+        for name, values in sent.items():
+            expected = getattr(net, name)
+            exactly = not removed or name not in ("scores", "tokens", "circles")
+            tolerance = 0 if exactly else 1e-6 * float(expected.abs().max())
+            assert (floats(values, *expected.shape) - expected).abs().max() <= tolerance, name
+    pattern = compute(shown, "return [0, 1, 2].map(slot => Array.from(m.attention(whole, 70, 108)[slot]))")
+    np.testing.assert_allclose(pattern, attention_grid(model)[0][70, 108], atol=1e-6)
+    circles = [fit_circle(model.W_E[:P], k).points for k in KEYS]
+    np.testing.assert_allclose(page_network().circles[:P], torch.stack(circles, 1), atol=1e-6)
+
+
+@pytest.mark.browser
+@torch.no_grad()
+def test_each_neuron_has_the_frequency_at_which_it_is_read(shown):
+    found = compute(
+        shown,
+        """const all = m.readout(whole);
+           return Array.from({length: 512}, (_, n) => m.heard(all.slice(113 * n, 113 * n + 113)))""",
+    )
+    net = page_network()
+    spectra = [power_spectrum(row[:, None]) for row in net.neurons @ net.answers]
+    assert found == [int(spectrum.argmax()) + 1 for spectrum in spectra]
+
+
+@pytest.mark.browser
+def test_a_reader_adds_and_takes_frequencies_out(shown):
+    assert said(shown, "seen", "70 + 108") == describe(70, 108)
+    assert said(shown, "right", "With") == "With all frequencies it is right for 12,769 of 12,769 pairs, 100.0 %."
+    shown.get_by_label("First number").fill("112")
+    assert said(shown, "seen", "112 + 108") == describe(112, 108)
+    assert shown.get_by_role("slider", name="Slider of a").input_value() == "112"
+    shown.get_by_role("slider", name="Slider of b").press("Home")
+    assert said(shown, "seen", "112 + 0") == describe(112, 0)
+    assert shown.get_by_label("Second number").input_value() == "0"
+    for number, (box, removed) in enumerate(zip([15, 1, 19, 21], [[15], [1, 15], [1, 15, 19], KEYS], strict=True)):
+        shown.get_by_role("checkbox", name=str(box), exact=True).uncheck()
+        words = said(
+            shown, "right", f"Without {['15', '1 and 15', '1, 15 and 19', '1, 15, 19 and 21'][number]} it is"
+        )
+        right = count_right(page_network().without(removed))
+        assert f"it is right for {right:,} of 12,769 pairs" in words
+        assert said(shown, "seen", "112 + 0") == describe(112, 0, removed)
+    shown.get_by_role("checkbox", name="15", exact=True).check()
+    shown.get_by_role("checkbox", name="the other 52").uncheck()
+    right = count_right(page_network().without([1, 19, 21, *REST]))
+    assert f"right for {right:,} of" in said(shown, "right", "Without 1, 19, 21 and the other 52 it")
+
+
+@pytest.mark.browser
+def test_switches_in_haste_end_at_the_last_one(shown):
+    boxes = shown.locator("#switches input")
+    for number in (0, 1, 2, 1, 0, 2, 3, 0):
+        boxes.nth(number).click()
+    right = count_right(page_network().without([1, 21]))
+    assert said(shown, "right", "Without 1 and 21 it").endswith(f"{right:,} of 12,769 pairs, {right / 127.69:.1f} %.")
+    assert not shown.get_by_role("progressbar").is_visible()
+
+
+def drawn(page, selector, *names):
+    """Attributes of what is drawn, as numbers."""
+    return page.locator(selector).evaluate_all(
+        "(parts, names) => parts.map(part => names.map(name => Number(part.getAttribute(name))))", names
+    )
+
+
+@pytest.mark.browser
+@torch.no_grad()
+def test_the_drawing_shows_logits_circle_heads_and_neurons(shown, model):
+    logits = page_network().logits(torch.tensor([[70, 108]]))[0]
+    bars = np.array(drawn(shown, "#logits rect", "data-logit", "y", "height"))
+    np.testing.assert_allclose(bars[:, 0], logits, atol=1e-4)
+    ends = np.where(bars[:, 0] > 0, bars[:, 1], bars[:, 1] + bars[:, 2])
+    np.testing.assert_allclose(115 - ends, logits / logits.abs().max() * 115, atol=0.11)  # tenths of a pixel
+    assert shown.locator(".plot .right").inner_text() == "65"
+    shown.get_by_role("radio", name="19").check()
+    shown.get_by_role("radio", name="head 2").check()
+    points = page_network().circles[:, 2].double()
+    unit = 400 / (2.45 * points[:P].norm(dim=1).max())
+    residues = np.array(drawn(shown, "#circle .residue", "cx", "cy")) - 200
+    np.testing.assert_allclose(residues, points[:P] * unit * torch.tensor([1, -1]), atol=0.06)
+    pattern = attention_grid(model)[0]
+    where = torch.tensor([[70, b, P] for b in range(P)])
+    read = torch.einsum("bth,btd->bhd", pattern[70], points[where]) * unit * torch.tensor([1, -1])
+    np.testing.assert_allclose(np.array(drawn(shown, "#circle .petal", "cx", "cy")) - 200, read[:, 2], atol=0.06)
+    np.testing.assert_allclose(np.array(drawn(shown, "#circle .head", "cx", "cy")) - 200, read[108], atol=0.06)
+    a, equals, b = (round(100 * float(pattern[70, 108, slot, 2])) for slot in (0, 2, 1))
+    assert shown.locator(".shares").nth(2).inner_text() == f"{a} % on 70, {equals} % on “=”, {b} % on 108"
+    _, activations = model(torch.tensor([[70, 108, P]]), return_activations=True)
+    post = activations["mlp_post"][0, 2]
+    effect = post * (model.W_L[:, 65] - model.W_L.mean(1))
+    strongest = effect.abs().argsort(descending=True)[:6].tolist()
+    rows = [row.split() for row in shown.locator("tbody tr").all_inner_texts()]
+    assert [int(neuron) for neuron, *_ in rows] == strongest
+    np.testing.assert_allclose([float(at) for *_, at, _ in rows], post[strongest], atol=0.02)
+    written = [float(adds.replace("−", "-")) for *_, adds in rows]
+    np.testing.assert_allclose(written, effect[strongest], atol=0.1)
+    assert f"{(post > 0).sum()} of 512 neurons are on" in shown.locator("caption").inner_text()
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("wrong", ["", "-1", "113", "1.5", "1e9"])
+def test_what_is_no_residue_is_refused_and_hides_the_old_answer(shown, wrong):
+    field = shown.get_by_label("Second number")
+    field.fill(wrong)
+    assert said(shown, "seen", "Type") == "Type a whole number from 0 to 112 as b."
+    assert field.get_attribute("aria-invalid") == "true"
+    assert not shown.locator("#logits").is_visible() and not shown.locator("table").is_visible()
+    shown.get_by_label("First number").fill("200")
+    assert said(shown, "seen", "Type").endswith("as a and as b.")
+    shown.get_by_role("checkbox").first.uncheck()  # counts on
+    assert said(shown, "right", "Without 1 it") and said(shown, "seen", "Type")
+    shown.get_by_role("slider", name="Slider of a").press("Home")
+    field.fill("5")
+    assert said(shown, "seen", "0 + 5") == describe(0, 5, [1])
+    assert shown.locator("#logits").is_visible() and field.get_attribute("aria-invalid") == "false"
+
+
+@pytest.mark.browser
+def test_the_keyboard_reaches_every_control(shown):
+    order = []
+    for _ in range(11):
+        shown.keyboard.press("Tab")
+        order.append(
+            shown.evaluate(
+                """() => { const on = document.activeElement.shadowRoot.activeElement;
+                           return [on.id || `${on.name} ${on.value}`, getComputedStyle(on).outlineWidth] }"""
+            )
+        )
+    boxes = [f"in {k}" for k in [*KEYS, "the other 52"]]
+    assert [name for name, _ in order] == ["a", "a-slider", "b", "b-slider", *boxes, "circle 0", "head 0"]
+    assert {width for _, width in order} == {"3px"}
+    shown.keyboard.press("ArrowDown")
+    assert "what head 1 reads" in shown.locator("#about").inner_text()
+
+
+@pytest.mark.browser
+def test_it_fits_a_phone_and_gives_way_to_words_on_paper(shown):
+    shown.set_viewport_size(PHONE)
+    shown.get_by_role("slider", name="Slider of a").press("End")
+    shown.get_by_role("slider", name="Slider of b").press("ArrowUp")
+    assert shown.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    inner = shown.locator("grokked-network").evaluate(
+        "e => Math.max(...[...e.shadowRoot.querySelectorAll('*')].map(p => p.getBoundingClientRect().right))"
+    )
+    assert inner <= PHONE["width"]
+    shown.emulate_media(media="print")
+    assert shown.get_by_text("The grokked network, for a screen").is_visible()
+    assert not shown.get_by_role("slider").first.is_visible()
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_drawing_and_words_stand_out_in_light_and_dark(shown, theme):
+    shown.evaluate("theme => (document.documentElement.dataset.theme = theme)", theme)
+    ground = {"light": 255, "dark": 0x12}[theme]
+    ink = shown.get_by_role("status").first.evaluate("e => getComputedStyle(e).color")
+    opacity = shown.locator("#logits .bar").first.evaluate("e => getComputedStyle(e).opacity")
+    level = int(re.findall(r"\d+", ink)[0])
+
+    def luminance(grey):
+        return ((grey / 255 + 0.055) / 1.055) ** 2.4
+
+    def contrast(grey):
+        light, dark = sorted((luminance(grey), luminance(ground)), reverse=True)
+        return (light + 0.05) / (dark + 0.05)
+
+    assert contrast(level) > 7
+    assert contrast(float(opacity) * level + (1 - float(opacity)) * ground) > 3
+
+
+@pytest.mark.browser
+def test_without_scripts_words_stand_in_its_place(chromium, address):
+    context = chromium.new_context(java_script_enabled=False, base_url=address)
+    page = context.new_page()
+    page.goto("notebooks/network.html")
+    assert page.get_by_text(describe(70, 108)).is_visible()
+    context.close()

@@ -1,0 +1,87 @@
+"""Small GPTs that read characters, S of them trained as one (chapter 61; after Karpathy's NanoGPT).
+
+Learned positions, layer norm before attention and before the MLP, GELU. The weights of all models are stacked along a
+first axis and each model has its own texts, so that one step of the stack is a step of every model in it; only the
+rounding differs from training them one by one.
+
+Dimensions: S models, B texts, T tokens, C places of a table of positions, L layers, D d_model, H heads, V characters.
+"""
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from arithlib.settings import of_kind
+from chapters.ch61_written_sums import ALPHABET, NEWLINE
+
+
+@of_kind("character-gpt")
+@dataclass(frozen=True)
+class CharacterGPTConfig:
+    """Sizes of one model. n_ctx: C, the longest text that it can read."""
+
+    n_ctx: int
+    d_model: int = 64
+    n_layers: int = 3
+    n_heads: int = 4
+    d_vocab: int = len(ALPHABET)
+
+
+class CharacterGPTs(nn.Module):
+    """S models of one size; seeds: (S,) of their weights, the same for models that are to begin alike."""
+
+    def __init__(self, config: CharacterGPTConfig, seeds: tuple[int, ...]):
+        super().__init__()
+        c, D = config, config.d_model
+        self.config = config
+        generators = [torch.Generator().manual_seed(seed) for seed in seeds]
+
+        def weight(*shape, scale):
+            return nn.Parameter(torch.stack([torch.randn(*shape, generator=g) * scale for g in generators]))
+
+        self.W_E, self.W_pos = weight(c.d_vocab, D, scale=0.1), weight(c.n_ctx, D, scale=0.1)
+        # As in GPT-2, what writes to the residual stream begins smaller by the root of how often that happens.
+        written = (2 * c.n_layers) ** -0.5
+        self.blocks = nn.ModuleList(
+            nn.ParameterDict({
+                "W_QKV": weight(D, 3 * D, scale=D**-0.5), "W_O": weight(D, D, scale=written * D**-0.5),
+                "W_in": weight(D, 4 * D, scale=D**-0.5), "W_out": weight(4 * D, D, scale=written * (4 * D) ** -0.5),
+            })
+            for _ in range(c.n_layers)
+        )  # fmt: skip
+        self.W_U = weight(D, c.d_vocab, scale=D**-0.5)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """(S, B, T) tokens -> (S, B, T, V) logits of the token after each. T is at most C."""
+        S, B, T = tokens.shape
+        D, H = self.config.d_model, self.config.n_heads
+        model = torch.arange(S, device=tokens.device)[:, None, None]
+        x = (self.W_E[model, tokens] + self.W_pos[:, None, :T]).flatten(1, 2)
+        for block in self.blocks:
+            q, k, v = (normalise(x) @ block["W_QKV"]).view(S * B, T, 3, H, D // H).permute(2, 0, 3, 1, 4)
+            z = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+            x = x + z.transpose(1, 2).reshape(S, B * T, D) @ block["W_O"]
+            x = x + F.gelu(normalise(x) @ block["W_in"], approximate="tanh") @ block["W_out"]
+        return (normalise(x) @ self.W_U).view(S, B, T, -1)
+
+    @torch.no_grad()
+    def complete(self, tokens: Tensor, places: Tensor) -> Tensor:
+        """(S, B, T) texts, of which place (S, B) is the first to be written -> the texts as greedy decoding goes on.
+
+        After its first line end a text goes on with line ends.
+        """
+        tokens, T = tokens.clone(), tokens.shape[2]
+        begun = torch.arange(T, device=tokens.device) >= places[..., None]
+        for place in range(int(places.min()), T):
+            said = self(tokens[..., :place])[..., -1, :].argmax(-1)
+            ended = (begun[..., :place] & (tokens[..., :place] == NEWLINE)).any(-1)
+            said = torch.where(ended, NEWLINE, said)
+            tokens[..., place] = torch.where(begun[..., place], said, tokens[..., place])
+        return tokens
+
+
+def normalise(x: Tensor) -> Tensor:
+    """Layer norm over D without gain or bias."""
+    return F.layer_norm(x, x.shape[-1:])

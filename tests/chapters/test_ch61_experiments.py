@@ -1,0 +1,120 @@
+"""A stack of small GPTs is what its models are one by one, and its measures are those of greedy decoding."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from short_runs import seeded, trained
+
+from arithlib import experiments
+from arithlib.training import AdamW
+from chapters.ch61_character_gpt import CharacterGPTConfig, CharacterGPTs
+from chapters.ch61_experiments import WrittenExperiment, of_length
+from chapters.ch61_written_sums import ALPHABET, NEWLINE, Format, Sample
+
+PLUS = ALPHABET.index("+")
+CONFIG = CharacterGPTConfig(n_ctx=12, d_model=16, n_layers=2, n_heads=2)
+
+
+def tiny(**more):
+    settings = dict(
+        name="written-tiny", about="a test", steps=30, evaluate_every=30, format=Format(), d_model=16, n_layers=1,
+        samples=(Sample(60, shares=(0.5, 0.5)), Sample(200, shares=(0.2, 0.8))), seeds=(0, 1), batch_size=8,
+        test_size=20, optimizer=AdamW(lr=3e-3, weight_decay=0.1, warmup_steps=2, schedule="cosine"),
+    )  # fmt: skip
+    return WrittenExperiment(**settings | more)
+
+
+def test_each_model_of_a_stack_is_the_model_of_its_seed_alone():
+    tokens = torch.randint(len("0123456789"), (3, 4, 12), generator=seeded())
+    stack = CharacterGPTs(CONFIG, (5, 6, 5))
+    for index, seed in enumerate((5, 6, 5)):
+        alone = CharacterGPTs(CONFIG, (seed,))(tokens[index : index + 1])
+        torch.testing.assert_close(stack(tokens)[index : index + 1], alone)
+
+
+def test_training_a_stack_is_training_its_models_one_by_one():
+    together, run = trained(tiny())
+    for index, (sample, seed) in enumerate(tiny().members):
+        alone = tiny(samples=(sample,), seeds=(seed,))
+        # Draws of a step are those of the experiment's own seed, which both have.
+        model, own = trained(alone)
+        np.testing.assert_allclose(
+            run.history["loss"].reshape(2, 4)[:, index], own.history["loss"][:, 0, 0], rtol=1e-3
+        )
+        torch.testing.assert_close(together.W_U[index], model.W_U[0], rtol=1e-2, atol=1e-4)
+
+
+def test_a_token_sees_nothing_after_it():
+    model, tokens = CharacterGPTs(CONFIG, (0,)), torch.randint(10, (1, 1, 12), generator=seeded())
+    changed = tokens.clone()
+    changed[..., 7] = (changed[..., 7] + 1) % 10
+    before, after = model(tokens), model(changed)
+    assert torch.equal(before[..., :7, :], after[..., :7, :]) and not torch.equal(before[..., 7, :], after[..., 7, :])
+
+
+def test_right_as_read_is_right_as_written():
+    """What is scored with the right text before it is what greedy decoding writes, and what `add` says."""
+    sample = Sample(60, shares=(1.0,))
+    e = tiny(steps=400, samples=(sample,), seeds=(0,), format=Format("reversed"), d_model=32)
+    model, _ = trained(e)
+    pairs = sample.draw(0, e.test_pairs())
+    lines = e.lines(pairs)
+    right, _ = e.objective(model, None).score(model, lines)
+    said = model.complete(lines.tokens[None], lines.written.int().argmax(1)[None])[0]
+    assert torch.equal(right[0], (said == lines.tokens).all(1))
+    assert 0 < right.double().mean() < 1, "else this compares nothing"
+    assert e.answers(model, [pairs]).item() == pytest.approx(right.double().mean().item())
+    for (a, b), well in zip(pairs.tolist(), right[0].tolist(), strict=True):
+        assert (e.add(model, a, b) == a + b) == well
+
+
+def test_after_its_line_end_a_text_is_ended():
+    model = CharacterGPTs(CONFIG, (0, 1))
+    tokens = torch.randint(10, (2, 5, 12), generator=seeded())
+    begin = torch.full((2, 5), 6)
+    begin[0, 0] = 3
+    said = model.complete(tokens, begin)
+    assert torch.equal(said[0, 0, :3], tokens[0, 0, :3]) and torch.equal(said[1, :, :6], tokens[1, :, :6])
+    for text, first in zip(said.flatten(0, 1).tolist(), begin.flatten().tolist(), strict=True):
+        if NEWLINE in text[first:]:
+            end = text.index(NEWLINE, first)
+            assert set(text[end:]) == {NEWLINE}
+
+
+def test_a_test_is_in_no_set_and_the_longest_sums_are_of_the_test():
+    e = tiny()
+    test = {*map(tuple, e.test_pairs().tolist())}
+    for sample, seed in e.members:
+        assert not test & {*map(tuple, sample.draw(seed, e.test_pairs()).tolist())}
+    assert {*map(tuple, of_length(2, e.test_size).tolist())} <= test
+    for digits in (1, 2, 3):
+        assert {len(str(longer)) for longer in of_length(digits, 50).max(1).tolist()} == {digits}
+
+
+def test_what_a_finished_run_measures():
+    e = tiny(samples=(Sample(60, shares=(0.5, 0.5), left_out=10),))
+    model, run = trained(e)
+    measured = e.finish(model, run)
+    assert {name: values.shape for name, values in measured.items()} == {
+        "answered": (1, 1, 2), "by_length": (1, 1, 2, 3), "unseen": (1, 1, 2),
+    }  # fmt: skip
+    assert not np.isnan(measured["unseen"]).any()
+    assert np.isnan(tiny().finish(*trained(tiny()))["unseen"]).all()
+
+
+def test_every_registered_study_can_be_drawn_and_is_about_one_number_of_digits():
+    for e in experiments.match("written-*"):
+        assert len({sample.digits for sample in e.samples}) == 1
+        small = dataclasses.replace(e, samples=e.samples[:1], seeds=e.seeds[:1])
+        tokens, written = small.objective(small.build(), None).batch(0)
+        assert tokens.shape == written.shape == (1, e.batch_size, e.format.width(e.digits)) and written.any()
+
+
+def test_an_answer_that_is_no_number_is_refused(monkeypatch):
+    e = tiny()
+    model = e.build()
+    monkeypatch.setattr(model, "complete", lambda tokens, begin: torch.where(tokens == NEWLINE, NEWLINE, PLUS))
+    with pytest.raises(ValueError, match="no number"):
+        e.add(model, 1, 2)

@@ -24,7 +24,7 @@ FAULTS = {
     # A role that is no longer one, and was none of a list.
     r' role="doc-biblioentry"': ' role="listitem"',
     # The logo stands in no part of the page that one can jump to.
-    r'<div id="pst-primary-sidebar" class=': '<div id="pst-primary-sidebar" role="navigation" aria-label="Book" class=',
+    r'<div id="pst-primary-sidebar"(?! role)': '<div id="pst-primary-sidebar" role="navigation" aria-label="Book"',
     # What scrolls, the theme makes a stop of the Tab key while it does, if it has this class.
     r'<(div|figure) class="((?:amsmath )?math |align-)': r'<\1 class="jp-RenderedHTMLCommon \2',
 }

@@ -1,4 +1,4 @@
-"""A Sphinx extension: a page goes to paper in light colours and unfolded, and stands on the screen as it did after that.
+"""A Sphinx extension: a page goes to paper in light colours and unfolded; on the screen it then is as it was.
 
 Style sheets cannot do either: in which mode a page is, is said by an attribute, and which of its folds are open, too.
 The rest of what differs on paper is in book/_static/book.css. The rules behind verdicts stay folded, as they would

@@ -70,7 +70,7 @@ class WrittenExperiment(Experiment):
     """Small GPTs on every one of several sets of sums, with several seeds: S = samples x seeds models as one.
 
     format: how the sums are written. samples: the sets, all with operands of at most as many digits. seeds: of the
-    weights and of what a set holds. longest: digits of the longest operands in tests.
+    weights and of what a set holds. test_size: sums of every kind in tests.
     """
 
     format: Format

@@ -32,7 +32,7 @@ def test_two_runs_of_one_name_are_refused():
 def test_the_settings_of_the_ledger_are_those_of_the_published_sizes():
     """Weights as counted in a model of that size, examples as the sources give them."""
     claims = load_claims()
-    value = {id: claims[id].value for id in ("A-23", "P-20", "L-11", "L-31", "L-52")}
+    value = {id: claims[id].value for id in ("A-23", "P-20", "P-38", "L-11", "L-31", "L-52")}
     adder, of_003 = value["A-23"]["batches"] * value["A-23"]["batch"], value["L-52"]["steps"] * value["L-52"]["batch"]
 
     def weights(name):
@@ -43,6 +43,7 @@ def test_the_settings_of_the_ledger_are_those_of_the_published_sizes():
         {"weights": weights("abacus-gpu-source-s0")},
         {"weights": weights("abacus-gpu-source-s0"), "examples": adder},
         {"weights": value["P-20"]["standard_million"] * 10**6},
+        {"weights": value["P-38"]["parameters_million"] * 10**6},
         {"weights": weights("depth-gpu-add-12x1-s0"), "examples": value["L-11"]["examples"]},
         {"weights": weights("depth-gpu-hop16-6x1-s0"), "examples": of_003},
         {"weights": weights("graphs-gpu-8x1-s0"), "examples": of_003},

@@ -1,7 +1,7 @@
 """Have Coq check the proofs of this folder, and compare its list of contexts with the certificates'.
 
-`make prove`. Needs Python and Coq 8.16 or later, nothing else; builds in a temporary folder, half a minute. With
---record it also notes what was checked, for chapter 72 to show.
+`make prove`. Needs Python and Coq 8.16 or later, nothing else; builds in a temporary folder, in some 20 seconds.
+With --record it also notes what was checked, for chapter 72 to show.
 """
 
 import hashlib
@@ -43,11 +43,9 @@ def prove(folder: Path = HERE) -> dict:
     if about.splitlines() != [CLOSED] * len(theorems):
         raise RuntimeError(f"a theorem rests on more than Coq's logic:\n{about}")
     lines = sorted(re.findall(r'"(.{6})"', printed))
-    version = subprocess.run(["coqc", "--print-version"], capture_output=True, text=True, check=True).stdout.split()[
-        0
-    ]
+    version = subprocess.run(["coqc", "--print-version"], capture_output=True, text=True, check=True).stdout
     return {
-        "coq": version,
+        "coq": version.split()[0],
         "sources": digest_of_sources(),
         "closed": theorems,
         "contexts": {"count": len(lines), "sha256": hashlib.sha256("\n".join(lines).encode()).hexdigest()},

@@ -5,9 +5,9 @@
 This file stands alone. It needs Python and numpy, shares no line with what made the certificate, and reads the
 weights itself. It checks every number that a certificate states: checksum, contexts, cases, margins. The sentences
 beside them have to be those below, word for word; that window is 1, and all else masked where the weights know no
-slope, stands there, not in the weights. It trusts that
-float64 arithmetic in numpy rounds as IEEE 754 says, and that numpy's exp is off by no more than 2^-50, relatively. The
-chapters show why what is checked here implies the statement: chapter 72 with a window, chapter 71 without one.
+slope, stands there, not in the weights. It trusts that float64 arithmetic in numpy rounds as IEEE 754 says, and that
+numpy's exp is off by no more than 2^-50, relatively. The chapters show why what is checked here implies the
+statement: chapter 72 with a window, chapter 71 without one.
 """
 
 import hashlib

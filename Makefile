@@ -2,7 +2,7 @@
 # Without make: book/workflow/setup.sh once (on Windows the three lines in README.md), then `python -m bookkit book`.
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: book page test serve reproduce baselines verify links lock clean help setup
+.PHONY: book page test serve reproduce baselines verify links lock prove clean help setup
 ARGS ?=
 
 book test serve reproduce baselines verify links lock: setup
@@ -24,6 +24,8 @@ setup:
 verify:     ## hold the built site (ARGS=FOLDER: any copy of it) against what this checkout holds
 links:      ## ask every outside address in the book whether it is there (needs a network)
 lock:       ## write requirements.lock anew (ARGS=--update: raise the pins of requirements.txt first); needs uv
+prove:      ## have Coq check the proofs in proofs/ (chapter 72); installs nothing
+	@python3 proofs/check.py $(ARGS)
 clean:      ## remove what was built; what was installed or trained stays
 	@rm -rf book/_build .snakemake
 

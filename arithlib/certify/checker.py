@@ -4,10 +4,10 @@
 
 This file stands alone. It needs Python and numpy, shares no line with what made the certificate, and reads the
 weights itself. It checks every number that a certificate states: checksum, contexts, cases, margins. The sentences
-beside them are for people; that window is 1, and all else masked where the weights know no slope, stands there, not
-in the weights. It trusts that float64 arithmetic in numpy rounds as IEEE 754 says, and that numpy's exp is off by no
-more than 2^-50, relatively. The chapters show why what is checked here implies the statement: chapter 72 with a
-window, chapter 71 without one.
+beside them have to be those below, word for word; that window is 1, and all else masked where the weights know no
+slope, stands there, not in the weights. It trusts that float64 arithmetic in numpy rounds as IEEE 754 says, and that
+numpy's exp is off by no more than 2^-50, relatively. The chapters show why what is checked here implies the
+statement: chapter 72 with a window, chapter 71 without one.
 """
 
 import hashlib
@@ -26,9 +26,42 @@ EXACT = (2.0**-50, 2.0**-49)  # roundoff and error of exp: of float64 here, so t
 FLOAT32 = (2.0**-24 * 1.001, EXP_ERROR)  # of the program, so that whatever it computes is enclosed
 TINY = 1e-30  # more than underflow can cost in a sum of a thousand float32 numbers, flushed to zero or not
 LARGEST, WIDEST = 2.0**7, 2**12  # so that no sum reaches 2^104, while float32 goes on to 2^128
+STATEMENT = (
+    "For all integers a, b >= 0 of any length, greedy decoding of the model from the text a+b= (digits least "
+    "significant first) writes the digits of their sum and then the end token."
+)
+HYPOTHESES = [
+    "The model is what arithlib.models.column describes, with these weights, window 1, the rest masked.",
+    "Sums, differences, products and quotients are those of float32 (IEEE 754, rounded to nearest), in any order, "
+    "fused or not; a masked key has weight 0.",
+    "The exponential of every score, as a softmax has it before the division, is relatively off by at most "
+    "exp_error, in however many factors it is computed; but below 2^-126 it may be off by 2^-126 instead.",
+]
+FADING_HYPOTHESES = [
+    "The model is what arithlib.models.column describes, with these weights, window 1, far keys that decay: every "
+    "token attends to itself and all before it, and those after it have weight 0. Addresses are exact integers, "
+    "rounded once when they become float32.",
+    "Sums, differences, products and quotients are those of float32 (IEEE 754, rounded to nearest), in any order, "
+    "fused or not.",
+    "The softmax subtracts the largest score. The exponential of every score, as it is before the division, is then "
+    "relatively off by at most exp_error, in however many factors it is computed; but below 2^-126 it may be off by "
+    "2^-126 instead, and below e^zero_below, where float32 has no numbers left, it is 0.",
+    "The exponentials of log_slope are relatively off by at most slope_error.",
+]
+NUMBERS = ("exp_error", "margin", "margin_float32")
+FADING_NUMBERS = (*NUMBERS, "slope_error", "zero_below", "keys", "rounding")
 NO_WEIGHTS = "these are no weights of this model"
 # What reading a file that is damaged, or another sort of file, may end in.
-MALFORMED = (OSError, ValueError, TypeError, LookupError, AttributeError, struct.error, OverflowError, RecursionError)
+MALFORMED = (
+    OSError,
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    struct.error,
+    ArithmeticError,
+    RecursionError,
+)
 
 
 class Rejected(Exception):
@@ -38,6 +71,16 @@ class Rejected(Exception):
 def demand(condition, problem):
     if not condition:
         raise Rejected(problem)
+
+
+def demand_words_and_numbers(certificate, fading):
+    demand(certificate["statement"] == STATEMENT, "the certificate states something else")
+    hypotheses = FADING_HYPOTHESES if fading else HYPOTHESES
+    demand(certificate["hypotheses"] == hypotheses, "the certificate assumes something else")
+    for name in FADING_NUMBERS if fading else NUMBERS:
+        # To Python True is 1; and infinitely many keys are as many as one likes.
+        is_number = type(certificate[name]) in (int, float) and np.isfinite(float(certificate[name]))
+        demand(is_number, f"{name} is no number")
 
 
 def read(path):
@@ -367,6 +410,7 @@ def check(weights_path, certificate_path):
     weights, sha256 = read(weights_path)
     demand(("cases" in certificate) == ("log_slope" in weights), NO_WEIGHTS)
     demand(certificate["sha256"] == sha256, "the certificate is about other weights")
+    demand_words_and_numbers(certificate, "log_slope" in weights)
     demand(certificate["exp_error"] == EXP_ERROR, "the certificate grants another error to exp")
     found, stated = contexts(), certificate["contexts"]
     digest = sha256_of(context + token for context, token in found.items())
@@ -383,7 +427,8 @@ def main():
     except Rejected as problem:
         sys.exit(f"REJECTED: {problem}")
     except MALFORMED as problem:
-        sys.exit(f"REJECTED: not a file of weights and its certificate ({type(problem).__name__}: {problem})")
+        why = " ".join(f"{type(problem).__name__}: {problem}".split())
+        sys.exit(f"REJECTED: not a file of weights and its certificate ({why})")
     print("ACCEPTED: adds every pair of non-negative integers")
 
 

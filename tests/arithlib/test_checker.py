@@ -107,6 +107,61 @@ def test_a_weaker_hypothesis_is_rejected(forged):
         forged({"exp_error": 0.0})
 
 
+@pytest.mark.parametrize("name", ["statement", "hypotheses"])
+def test_other_words_are_rejected(forged, name):
+    stated = json.loads(files(NAME)[1].read_text())[name]
+    for other in (stated[:-1], None, "", []):
+        with pytest.raises(checker.Rejected, match="the certificate (states|assumes) something else"):
+            forged({name: other})
+
+
+def test_its_words_are_those_of_the_certifier():
+    assert checker.STATEMENT == certificates.STATEMENT
+    assert checker.HYPOTHESES == certificates.HYPOTHESES
+    assert checker.FADING_HYPOTHESES == certificates.UNWINDOWED_HYPOTHESES
+
+
+@pytest.mark.parametrize("value", [True, "0.5", None, [1], float("inf"), float("nan")])
+@pytest.mark.parametrize("name", checker.NUMBERS)
+def test_what_is_no_number_is_rejected(forged, name, value):
+    with pytest.raises(checker.Rejected, match=f"{name} is no number"):
+        forged({name: value})
+
+
+WEIGHTS, CERTIFICATE = (path.read_bytes() for path in files(NAME))
+NO_HEADS = json.dumps({"model/near": {"dtype": "F32", "shape": [0, 4, 2], "data_offsets": [0, 0]}}).encode()
+WITHOUT_MARGIN = {key: value for key, value in json.loads(CERTIFICATE).items() if key != "margin"}
+
+
+@pytest.mark.parametrize(
+    ("weights", "certificate"),
+    [
+        (WEIGHTS, b""),
+        (WEIGHTS, b"null"),
+        (WEIGHTS, b"[]"),
+        (WEIGHTS, b"\xff\xfe"),
+        (WEIGHTS, b"[" * 100_000),
+        (WEIGHTS, b"1" * 10_000),
+        (WEIGHTS, CERTIFICATE[:-9]),
+        (WEIGHTS, json.dumps(WITHOUT_MARGIN).encode()),
+        (WEIGHTS, CERTIFICATE.replace(b'"margin": ', b'"margin": 1e')),
+        (b"", CERTIFICATE),
+        (WEIGHTS[:7], CERTIFICATE),
+        (WEIGHTS[:5000], CERTIFICATE),
+        (b"\xff" * 8 + WEIGHTS[8:], CERTIFICATE),
+        (len(NO_HEADS).to_bytes(8, "little") + NO_HEADS, CERTIFICATE),
+        ((2).to_bytes(8, "little") + b"[]", CERTIFICATE),
+    ],
+)
+def test_a_malformed_file_is_rejected_in_one_line(tmp_path, monkeypatch, weights, certificate):
+    (tmp_path / "w").write_bytes(weights)
+    (tmp_path / "c").write_bytes(certificate)
+    monkeypatch.setattr(sys, "argv", ["checker.py", str(tmp_path / "w"), str(tmp_path / "c")])
+    with pytest.raises(SystemExit) as answer:
+        checker.main()
+    assert str(answer.value).startswith("REJECTED: ") and "\n" not in str(answer.value)
+
+
 def test_the_file_of_another_checkpoint_is_rejected():
     with pytest.raises(checker.Rejected, match="other weights"):
         checker.check(files("adder-wide-s0")[0], files(NAME)[1])

@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-FOLDERS = ("arithlib", "book", "notebooks", "tests", "benchmarks")
+FOLDERS = ("arithlib", "book", "notebooks", "proofs", "tests", "benchmarks")
 
 
 @pytest.mark.parametrize("command", [["check"], ["format", "--check"]])

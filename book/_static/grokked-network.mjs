@@ -479,13 +479,14 @@ class GrokkedNetwork extends HTMLElement {
     const label = (kind, words, c) => {
       const span = this.shadowRoot.querySelector(`.plot .${kind}`);
       span.textContent = words;
-      if (c !== undefined) span.style.left = `${Math.min(97, max(3, (100 * (c + 0.5)) / P))}%`;
+      const half = `${0.3 * words.length}em`; // or a label of the first or the last bars would leave the page
+      if (c !== undefined) span.style.left = `clamp(${half}, ${(100 * (c + 0.5)) / P}%, 100% - ${half})`;
     };
-    const crowded = (c) => c < 0.12 * P; // the scale stands there
+    const crowded = (c) => c < 0.25 * P; // the scale stands there, too
     label("high", crowded(best) ? "" : signed(reach));
     label("low", crowded(right) ? "" : signed(-reach));
-    label("best", `${best}: ${signed(logits[best])}`, max(best, 5));
-    label("right", best === right ? String(right) : `${right} is right`, best === right ? right : max(right, 6));
+    label("best", `${best}: ${signed(logits[best])}`, best);
+    label("right", best === right ? String(right) : `${right} is right`, right);
   }
 
   #drawHeads(a, b, pattern) {

@@ -211,6 +211,10 @@ def test_switches_in_haste_end_at_the_last_one(shown):
     right = count_right(page_network().without([1, 21]))
     assert said(shown, "right", "Without 1 and 21 it").endswith(f"{right:,} of 12,769 pairs, {right / 127.69:.1f} %.")
     assert not shown.get_by_role("progressbar").is_visible()
+    boxes.nth(2).click()  # a count begins, and is not waited for: the next answer is known
+    boxes.nth(2).click()
+    shown.wait_for_timeout(2000)
+    assert said(shown, "right", "").startswith("Without 1 and 21 it")
 
 
 def drawn(page, selector, *names):
@@ -300,6 +304,12 @@ def test_it_fits_a_phone_and_gives_way_to_words_on_paper(shown):
         "e => Math.max(...[...e.shadowRoot.querySelectorAll('*')].map(p => p.getBoundingClientRect().right))"
     )
     assert inner <= PHONE["width"]
+    shown.set_viewport_size({"width": 320, "height": 640})
+    for k in KEYS:  # the longest labels, at the edges
+        shown.get_by_role("checkbox", name=str(k), exact=True).uncheck()
+    for a in ("0", "1", "111", "112"):
+        shown.get_by_label("First number").fill(a)
+        assert shown.evaluate("document.documentElement.scrollWidth") <= 320, a
     shown.emulate_media(media="print")
     assert shown.get_by_text("The grokked network, for a screen").is_visible()
     assert not shown.get_by_role("slider").first.is_visible()

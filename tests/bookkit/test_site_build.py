@@ -3,9 +3,10 @@
 A book that changed is built like a new one: no page is stale, and no warning is lost.
 """
 
+import multiprocessing
+import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +21,14 @@ from bookkit.build.checks import check_site
 from bookkit.build.layers import ROOMS, files
 from bookkit.build.pages import source_numbers
 from bookkit.build.project import Project
-from bookkit.build.site import name_icon
+from bookkit.build.site import build_site, name_icon
+
+# Sphinx keeps much between two builds, so that each has a process of its own; they are forked from one that has
+# imported what takes five times as long as to build the tiny book. Windows has no such processes, and starts anew.
+PROCESSES = multiprocessing.get_context("spawn" if sys.platform == "win32" else "forkserver")
+PROCESSES.set_forkserver_preload([
+    "bookkit.build.site", "arithlib.tasks.modular", "matplotlib.pyplot", "myst_nb", "sphinx_book_theme",
+])  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -62,12 +70,21 @@ def build(root: Path) -> str:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(staging.pages, "scoreboard_markdown", lambda *_: "# Scoreboard\n")
         staging.stage(root, project.build)
-    # In a process of its own: Sphinx keeps much between two builds.
-    program = "import sys\nfrom pathlib import Path\nfrom bookkit.build import project, site\n"
-    program += "sys.exit(site.build_site(project.Project(Path(sys.argv[1]))))"
-    answer = subprocess.run([sys.executable, "-c", program, root], capture_output=True, text=True)
-    assert (answer.returncode == 0) == ("WARNING" not in answer.stderr), answer.stderr
-    return "" if answer.returncode == 0 else answer.stderr
+    said = root / "said"
+    process = PROCESSES.Process(target=build_in_child, args=(root, said))
+    process.start()
+    process.join()
+    text = said.read_text("utf8")
+    assert (process.exitcode == 0) == ("WARNING" not in text), text
+    return "" if process.exitcode == 0 else text
+
+
+def build_in_child(root: Path, said: Path) -> None:
+    """Build the site and end with its status. What is printed goes to the file `said`."""
+    with said.open("w", encoding="utf8") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    sys.exit(build_site(Project(root)))
 
 
 def edit(root: Path, name: str, old: str, new: str) -> None:

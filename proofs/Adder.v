@@ -249,10 +249,14 @@ End Induction.
     whatever the numbers, if only it may take as many steps. *)
 Theorem adds_all_numbers :
   forall (next : text -> token) (decide : context -> token),
-    (forall x y written, next (prefix x y written) = decide (window (prefix x y written))) ->
+    (forall x y written,
+      next (prefix x y written) =
+        decide (window (prefix x y written))) ->
     (forall c t, In (c, t) table -> decide c = t) ->
-    forall a b steps : nat, length (digits (a + b)) < steps ->
-      greedy next steps (question a b) = map Digit (digits (a + b)) ++ [End].
+    forall a b steps : nat,
+      length (digits (a + b)) < steps ->
+      greedy next steps (question a b) =
+        map Digit (digits (a + b)) ++ [End].
 Proof.
   intros next decide local is_right a b steps enough. rewrite digits_of_sum in *.
   unfold sum_by_columns in *. rewrite map_length, seq_length in enough.
@@ -267,8 +271,10 @@ Corollary adds_if_masked :
   forall (next : text -> token) (decide : list key -> token),
     (forall x y written, next (prefix x y written) = decide (visible (prefix x y written))) ->
     (forall c t, In (c, t) table -> decide (keys_of c) = t) ->
-    forall a b steps : nat, length (digits (a + b)) < steps ->
-      greedy next steps (question a b) = map Digit (digits (a + b)) ++ [End].
+    forall a b steps : nat,
+      length (digits (a + b)) < steps ->
+      greedy next steps (question a b) =
+        map Digit (digits (a + b)) ++ [End].
 Proof.
   intros next decide local is_right. apply (adds_all_numbers next (fun c => decide (keys_of c))); trivial.
   intros. now rewrite local, window_of_sum, visible_is_context.

@@ -81,6 +81,7 @@ def test_a_page_can_be_read(page, name):
     too_wide = "all => all.filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.textContent.slice(0, 60))"
     assert page.locator("article .cell_input pre:visible").evaluate_all(too_wide) == [], "code is cut off"
     page.wait_for_function(TAB_STOPS_ARE_SET)
+    page.emulate_media(reduced_motion="reduce")  # what unfolds is there at once, in the colours that it will have
     page.evaluate(SHORTEN)
     for mode, rules in (("light", STANDARD), ("dark", COLOURS)):
         page.emulate_media(color_scheme=mode, reduced_motion="reduce")

@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from arithlib.models.decoder import normalise
 from arithlib.settings import of_kind
 from chapters.ch61_written_sums import ALPHABET, NEWLINE
 
@@ -80,8 +81,3 @@ class CharacterGPTs(nn.Module):
             said = torch.where(ended, NEWLINE, said)
             tokens[..., place] = torch.where(begun[..., place], said, tokens[..., place])
         return tokens
-
-
-def normalise(x: Tensor) -> Tensor:
-    """Layer norm over D without gain or bias."""
-    return F.layer_norm(x, x.shape[-1:])

@@ -85,15 +85,3 @@ def share_connected(n: int, entries: np.ndarray) -> np.ndarray:
     Rényi 1959). There are 2 n of them, each empty with a probability of exp(-entries / n), nearly independent.
     """
     return np.exp(-2 * n * np.exp(-entries / n))
-
-
-def crossing(sizes: np.ndarray, shares: np.ndarray, level: float) -> float:
-    """The size at which a share first reaches a level, on lines in its logarithm; nan if it never does."""
-    above = np.flatnonzero(shares >= level)
-    if not len(above):
-        return np.nan
-    if above[0] == 0:
-        return float(sizes[0])
-    one, two = above[0] - 1, above[0]
-    part = (level - shares[one]) / (shares[two] - shares[one])
-    return float(np.exp(np.log(sizes[one]) + part * np.log(sizes[two] / sizes[one])))

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from chapters.ch62_matrix_completion import (
-    crossing,
     determined,
     entries_needed,
     fill,
@@ -65,10 +64,3 @@ def test_the_law_of_connection_is_that_of_random_tables():
     for level in (0.25, 0.5, 0.75):
         entries = np.quantile(needed, level)
         assert share_connected(60, entries) == pytest.approx(level, abs=0.15)
-
-
-def test_a_crossing_lies_on_the_line_between_two_sizes():
-    sizes = np.array([100, 400, 1600])
-    assert crossing(sizes, np.array([0.0, 0.4, 0.6]), 0.5) == pytest.approx(800)
-    assert crossing(sizes, np.array([0.7, 0.8, 0.9]), 0.5) == 100
-    assert np.isnan(crossing(sizes, np.array([0.0, 0.1, 0.2]), 0.5))

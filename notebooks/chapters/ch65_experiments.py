@@ -15,19 +15,21 @@ from chapters.ch61_written_sums import ALPHABET
 from chapters.ch65_working_memory import (
     ANSWERS,
     LONGEST,
+    SPREAD,
     Blocks,
     Line,
     d_prime,
     d_prime_of_blocks,
     draw_blocks,
     probability_of_less,
+    spread_of,
 )
 
 LENGTHS = (24, 48, 96, 192)  # letters; training has the first
 LAST = 8  # so many letters at the end of a block, where the context is as long as the block
 TEST_SEED = 2305_03731
 COUNTS = ("hits", "signals", "alarms", "noises")
-MEASURES = ("needed", "largest", "entropy", "gap", "bound")
+MEASURES = ("needed", *SPREAD)
 
 
 class NBackObjective:
@@ -94,15 +96,7 @@ def reading(model: LoopedTransformer, blocks: Blocks, n: int, chosen: int | None
     pattern = torch.cat(patterns, 1)[:, :, query]  # (B, H of all layers, 8, T)
     needed = pattern[:, :, torch.arange(LAST), query - n]
     head = int(needed.mean((0, 2)).argmax()) if chosen is None else chosen
-    weight = pattern[:, head].double()
-    # Weights that float32 has rounded to zero would make the range infinite.
-    visible = torch.arange(T) <= query[:, None]
-    logs = weight.clamp_min(1e-38).log()
-    gap = logs.amax(-1) - logs.masked_fill(~visible, torch.inf).amin(-1)
-    largest = weight.amax(-1)
-    bound = 1 / (1 + query * (-gap).exp())
-    entropy = -(weight * logs).sum(-1)
-    measured = dict(zip(MEASURES, (needed[:, head].double(), largest, entropy, gap, bound), strict=True))
+    measured = {"needed": needed[:, head].double()} | spread_of(pattern[:, head], query + 1)
     right = logits[:, query][..., ANSWERS].argmax(-1).bool() == blocks.match[:, query - 1]
     return head, measured, right
 

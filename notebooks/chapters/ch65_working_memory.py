@@ -7,6 +7,7 @@ d' = z(hit rate) - z(false-alarm rate), with z the inverse of the normal distrib
 Dimensions: B blocks, L letters of a block, T = L + 1 tokens, H heads, N digits, k numbers.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +18,7 @@ LETTERS = 8  # tokens 0 to 7
 LONGEST = 6  # the largest n
 D_VOCAB = LETTERS + LONGEST + 2  # letters, one token for every n, and the two answers
 ANSWERS = slice(D_VOCAB - 2, D_VOCAB)  # no, yes
+SPREAD = ("largest", "entropy", "gap", "bound")
 MATCHES = 1 / 3  # 8 of 24 letters, or 10 of 30, in the published blocks
 
 
@@ -106,8 +108,25 @@ def probability_of_less(these: np.ndarray, others: np.ndarray) -> float:
 
 
 def largest_weight_bound(visible, gap):
-    """The most that one of so many keys can get where no score lies more than `gap` below the largest one."""
-    return 1 / (1 + (np.asarray(visible, float) - 1) * np.exp(-np.asarray(gap, float)))
+    """The most that one of so many keys can get where no score lies more than `gap` below the largest one.
+
+    Numbers, arrays or tensors.
+    """
+    return 1 / (1 + (visible - 1) * math.e**-gap)
+
+
+def spread_of(weights: Tensor, visible: Tensor) -> dict[str, Tensor]:
+    """How thinly (..., S) weights of attention are spread, where only the first `visible` (...) keys can be seen.
+
+    Returns by name, (...) each: the largest weight, the entropy in nats, the range of the scores, and the bound on
+    the largest weight that follows from it.
+    """
+    weights = weights.double()
+    logs = weights.clamp_min(1e-38).log()  # what float32 has rounded to zero would have an infinite range
+    seen = torch.arange(weights.shape[-1]) < visible[..., None]
+    gap = logs.amax(-1) - logs.masked_fill(~seen, torch.inf).amin(-1)
+    bound = largest_weight_bound(visible, gap)
+    return dict(zip(SPREAD, (weights.amax(-1), -(weights * logs).sum(-1), gap, bound), strict=True))
 
 
 # ---- a sum on one line -------------------------------------------------------------------------------------------

@@ -101,6 +101,23 @@ def reading(model: LoopedTransformer, blocks: Blocks, n: int, chosen: int | None
     return head, measured, right
 
 
+@torch.no_grad()
+def whereto(model: LoopedTransformer, blocks: Blocks, n: int, head: int) -> np.ndarray:
+    """(4,) mean weights of a head, counted over all layers, at the last eight letters of blocks all of this n.
+
+    On the letter n before, on others at distances that training had, on letters further back, and on the token of n.
+    """
+    _, activations = model(blocks.tokens, return_activations=True)
+    layer, head = divmod(head, model.config.n_heads)
+    T = blocks.tokens.shape[1]
+    query, key = torch.arange(T - LAST, T)[:, None], torch.arange(T)
+    weight = activations[f"loops.0.layers.{layer}.pattern"][:, head, T - LAST :]
+    back = query - key
+    parts = [back == n, (back < LENGTHS[0]) & (back != n) & (key > 0), (back >= LENGTHS[0]) & (key > 0)]
+    parts.append((key == 0).expand_as(back))
+    return torch.stack([(weight * part).sum(-1).mean() for part in parts]).double().numpy()
+
+
 @of_kind("n-back")
 @dataclass(frozen=True, kw_only=True)
 class NBackExperiment(Experiment):

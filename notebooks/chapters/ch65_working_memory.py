@@ -4,7 +4,7 @@ n-back: letters are shown one after the other, and at each the question is wheth
 (Kirchner 1958; for a chat model Gong, Wan and Wang 2023, arXiv 2305.03731). How well a signal is told from noise is
 d' = z(hit rate) - z(false-alarm rate), with z the inverse of the normal distribution.
 
-Dimensions: B blocks, L letters of a block, T = L + 1 tokens, H heads, N digits, k numbers.
+Dimensions: B blocks, L letters of a block, T = L + 1 tokens, H heads, S keys, N digits or answer tokens, k numbers.
 """
 
 import math
@@ -13,6 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from torch import Tensor
+
+from arithlib.models.column import ANSWER, ColumnTransformer, column_distance, segment_ids
+from arithlib.tasks.operands import Problems
 
 LETTERS = 8  # tokens 0 to 7
 LONGEST = 6  # the largest n
@@ -127,6 +130,25 @@ def spread_of(weights: Tensor, visible: Tensor) -> dict[str, Tensor]:
     gap = logs.amax(-1) - logs.masked_fill(~seen, torch.inf).amin(-1)
     bound = largest_weight_bound(visible, gap)
     return dict(zip(SPREAD, (weights.amax(-1), -(weights * logs).sum(-1), gap, bound), strict=True))
+
+
+@torch.no_grad()
+def adder_reading(model: ColumnTransformer, problems: Problems) -> dict[str, Tensor]:
+    """How an adder of chapter 71 attends at each of the N answer tokens of some sums, the right digits being read.
+
+    Returns right (N,), whether the next token leads; near (N, H), the weight of the at most five keys of the column
+    to be added and the one just done; and (N, H) `SPREAD` of all weights.
+    """
+    tokens = problems.tokens[:, :-1]
+    logits, activations = model(tokens, return_activations=True)
+    asks = problems.answer_mask[:, 1:]
+    distance = column_distance(tokens)
+    inside = ((distance == 0) | (distance == 1)) & (segment_ids(tokens)[:, None] <= ANSWER)
+    weights = activations["pattern"].movedim(1, 2)[asks]  # (N, H, S)
+    near = (weights * inside[asks][:, None]).sum(-1).double()
+    visible = asks.nonzero()[:, 1:] + 1
+    right = (logits.argmax(-1) == problems.tokens[:, 1:])[asks]
+    return {"right": right, "near": near} | spread_of(weights, visible)
 
 
 # ---- a sum on one line -------------------------------------------------------------------------------------------

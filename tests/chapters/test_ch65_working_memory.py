@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 import torch
 
+from arithlib.analysis import dilution
+from arithlib.models.column import ColumnConfig, ColumnTransformer
 from arithlib.models.looped import LoopedConfig, LoopedTransformer
+from arithlib.tasks.operands import OperandTask
 from arithlib.training import AdamW
 from chapters.ch61_written_sums import ALPHABET
 from chapters.ch65_experiments import (
@@ -19,6 +22,7 @@ from chapters.ch65_experiments import (
     counts_of,
     reading,
     said,
+    whereto,
     write_columns,
 )
 from chapters.ch65_experiments import test_blocks as blocks_of_test
@@ -28,6 +32,7 @@ from chapters.ch65_working_memory import (
     LONGEST,
     MATCHES,
     Line,
+    adder_reading,
     d_prime,
     d_prime_of_blocks,
     draw_blocks,
@@ -116,6 +121,18 @@ def test_no_softmax_exceeds_the_bound_and_one_reaches_it():
     assert scores.softmax(1).amax(1).numpy() == pytest.approx(largest_weight_bound(12, 2.0))
 
 
+def test_adders_are_read_as_chapter_71_reads_them():
+    problems = OperandTask(max_digits=6).sample(20, torch.Generator().manual_seed(0))
+    network = ColumnTransformer(ColumnConfig("full", d_model=8, n_heads=2, d_mlp=16), 0).double()
+    found, known = adder_reading(network, problems), dilution.read(network, problems.a, problems.b)
+    order = known.row.sort(stable=True).indices
+    torch.testing.assert_close(found["near"], known.near[order])
+    assert torch.equal(found["right"], known.margin[order] > 0)
+    assert (found["largest"] <= found["bound"] + 1e-12).all()
+    entropy_of_even = known.visible[order].double().log()[:, None]
+    assert (found["entropy"] <= entropy_of_even + 1e-12).all() and (found["entropy"] > 0.5 * entropy_of_even).all()
+
+
 def text_of(line, numbers):
     """A sum as text, written by hand."""
     k, N = len(numbers), len(numbers[0])
@@ -196,6 +213,21 @@ def test_what_is_read_of_attention_is_what_the_pattern_says():
         expected = (row[visible - 1 - n], row.max(), entropy, gap, largest_weight_bound(visible, gap))
         assert [float(measured[name][block, place]) for name in MEASURES] == pytest.approx(list(map(float, expected)))
     assert torch.equal(right, (said(network, blocks) == blocks.match)[:, -LAST:])
+
+
+def test_where_weight_goes_is_a_sum_over_distances():
+    network, n = model(2), 3
+    blocks = drawn(n, length=40, each=2)
+    parts = np.array([whereto(network, blocks, n, head) for head in range(4)])
+    assert parts.sum(1) == pytest.approx(np.ones(4))
+    with torch.no_grad():
+        _, activations = network(blocks.tokens, return_activations=True)
+    weight, slow = activations["loops.0.layers.1.pattern"][:, 0], np.zeros(4)
+    for block, query, key in product(range(2), range(33, 41), range(41)):
+        back = query - key
+        place = 3 if key == 0 else 0 if back == n else 1 if back < 24 else 2
+        slow[place] += float(weight[block, query, key]) / 16
+    assert parts[2] == pytest.approx(slow, abs=1e-6)
 
 
 def test_a_run_learns_and_measures_what_it_promises():

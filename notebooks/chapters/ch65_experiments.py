@@ -75,7 +75,7 @@ def said(model: LoopedTransformer, blocks: Blocks) -> Tensor:
 
 def counts_of(blocks: Blocks, yes: Tensor) -> np.ndarray:
     """Counts (n, blocks, 4) of `COUNTS` where an answer counts, for blocks as `test_blocks` makes them."""
-    match, counted = blocks.match & blocks.counted, blocks.counted
+    match, counted = blocks.match, blocks.counted
     each = [(yes & match), match, (yes & counted & ~match), (counted & ~match)]
     return torch.stack([part.sum(1) for part in each], -1).unflatten(0, (LONGEST, -1)).numpy()
 

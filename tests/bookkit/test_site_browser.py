@@ -31,9 +31,9 @@ COLOURS = {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}
 # The theme lets the Tab key stop at what scrolls, a moment after the page has changed.
 TAB_STOPS_ARE_SET = """[...document.querySelectorAll('pre, .pst-scrollable-table-container, .jp-RenderedHTMLCommon')]
     .every(e => (e.tabIndex === 0) === (e.scrollWidth > e.clientWidth || e.scrollHeight > e.clientHeight))"""
-# What holds for one word of a listing holds for all of its colour, and the strokes of an equation hold no text: of a
-# long page half the elements, for which the audit would take thrice as long. Folds are open, but for
-# the rules of the scoreboard, of which there are hundreds alike.
+# What holds for one word of a listing holds for all of its colour, and so in signatures; the strokes of an equation
+# hold no text: of a long page half the elements, for which the audit would take thrice as long. Folds are open, but
+# for the rules of the scoreboard, of which there are hundreds alike.
 SHORTEN = """() => {
     for (const fold of document.querySelectorAll('details:not(.claim *)')) fold.open = true
     for (const strokes of document.querySelectorAll('mjx-container svg')) strokes.replaceChildren()
@@ -44,6 +44,12 @@ SHORTEN = """() => {
             seen.add(word.className)
         }
         listing.normalize()
+    }
+    const seen = new Set()
+    for (const word of document.querySelectorAll('dt.sig span, dt.sig em')) {
+        const kind = `${word.parentElement.className} ${word.className}`
+        if (seen.has(kind)) word.replaceWith(...word.childNodes)
+        seen.add(kind)
     }
 }"""
 

@@ -53,8 +53,8 @@ SHORTEN = """() => {
         seen.add(kind)
     }
 }"""
-# What stands at the same place in the tree, under the same names and style sheets, has the same colours, on every page:
-# three of each kind stand for all (rows of a table take turns). Colours are what an audit takes longest for.
+# What stands at the same place in the tree, under the same names and style sheets, has the same colours on all pages.
+# Three of each kind stand for all (rows of a table take turns): colours are what an audit takes longest for.
 THREE_OF_A_KIND = """([places, kept]) => {
     const kinds = new Map(places.map((place, kind) => [place, kind])), kindOf = new Map()
     const classify = (element, place) => {

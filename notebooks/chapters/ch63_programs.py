@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 
 from chapters.ch63_rasp_l import (
+    NOTHING,
     aggr,
     full,
     indices,
@@ -23,8 +24,6 @@ from chapters.ch63_tasks import END, EQUALS, NUMBERS, PLUS, START
 
 HINT = NUMBERS  # the first of the hints
 
-NOTHING = -1  # a token of no meaning
-
 
 def lookup(keys, queries, values, how="max", default=NOTHING):
     """The value where the key equals the query: a head of attention."""
@@ -32,6 +31,7 @@ def lookup(keys, queries, values, how="max", default=NOTHING):
 
 
 def at(x, place):
+    """The token at each place."""
     return lookup(indices(x), place, x)
 
 
@@ -54,6 +54,7 @@ def seen(x, token):
 
 
 def where(condition, x, y):
+    """x where the condition is not 0, else y."""
     chosen = seq_map(condition, x, lambda c, one: one if c else -128)
     return seq_map(chosen, y, lambda one, other: other if one == -128 else one)
 
@@ -64,15 +65,18 @@ def counted(flags):
 
 
 def here(x, token):
+    """Whether this is a token: 1 or 0."""
     return tok_map(x, lambda t: t == token)
 
 
 def count(x):
+    """One more than this, until it is the second number of the question."""
     last = lookup(x, full(x, EQUALS), before(x))
     return where(here(x, EQUALS), before(x, 2), seq_map(x, last, lambda t, end: END if t == end else t + 1))
 
 
 def mode(x):
+    """The letter at the place where a letter has occurred most often so far."""
     occurs = sel_width(select(x, x, lambda k, q: k == q < NUMBERS))
     most = aggr(select(x, x, lambda k, q: True), occurs)
     letter = at(x, lookup(occurs, most, indices(x)))
@@ -109,13 +113,12 @@ def parity_unrolled(x, steps):
     odd, rest = bits, bits
     for _ in range(steps):
         rest = before(rest)
-        odd = seq_map(
-            odd, rest, lambda one, other: int(one != other and -1 not in (one, other)) if other >= 0 else one
-        )
+        odd = seq_map(odd, rest, lambda one, other: (one + (other == 1)) % 2)
     return seq_map(x, odd, lambda t, answer: answer if t == EQUALS else END)
 
 
 def parity_steps(x):
+    """After a hint its bit, added to what was written last; after a bit the hint that follows in the question."""
     last = before(x)
     name = seq_map(x, last, lambda t, one: START if t == EQUALS else t if t >= NUMBERS else one)
     place = step(first(x, name), 1)

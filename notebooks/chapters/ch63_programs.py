@@ -1,7 +1,7 @@
 """Next-token programs in RASP-L for the tasks of chapter 63 (after Zhou et al. 2023, arXiv 2310.16028).
 
 Each takes a text (`ch63_tasks`) and gives at every place, from EQUALS on, the token that comes next. `PROGRAMS` names
-them like their tasks. All are ours; that of addition with hints in reversed order follows the idea of theirs.
+them like their tasks. They are our own; how the reversed sum sees a carry is the idea of theirs.
 """
 
 from functools import partial

@@ -1,4 +1,4 @@
-"""The tasks of Zhou et al. 2023 (arXiv 2310.16028) as texts of tokens, read by programs and by models (chapter 63).
+"""The tasks of Zhou et al. 2023 (arXiv 2310.16028) as texts of tokens (chapter 63).
 
 A text of length n begins with START and holds a question and an answer, which ends with END. Its answer begins at
 place Q; Q and the length T of the text depend on the task and on n alone. Tokens are numbers of one table:

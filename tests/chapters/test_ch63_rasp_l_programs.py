@@ -75,7 +75,7 @@ def test_programs_write_every_short_text_and_are_as_long_for_every_length(task):
 
 
 @pytest.mark.parametrize("task", [task for task in PROGRAMS if task.startswith("add")])
-def test_programs_add_all_pairs_of_digits_and_carry_along_chains(task):
+def test_programs_add_all_patterns_of_column_sums(task):
     for n in (1, 3):
         right, _ = run(PROGRAMS[task], *every(task, n))
         assert right.all() and len(right) == 19**n

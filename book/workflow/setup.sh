@@ -56,7 +56,8 @@ install() {
     if command -v uv >/dev/null && uv pip install --quiet --python .venv/bin/python "$@"; then
         return
     fi
-    .venv/bin/python -m pip install --disable-pip-version-check --no-input "$@" | progress
+    # As with uv, a module is compiled when it is first imported: of 17,000 most never are.
+    .venv/bin/python -m pip install --disable-pip-version-check --no-input --no-compile "$@" | progress
 }
 
 echo "Installing the pinned requirements into .venv (once; a few minutes and some gigabytes) ..."

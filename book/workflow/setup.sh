@@ -56,7 +56,6 @@ install() {
     if command -v uv >/dev/null && uv pip install --quiet --python .venv/bin/python "$@"; then
         return
     fi
-    # As with uv, a module is compiled when it is first imported: of 17,000 most never are.
     .venv/bin/python -m pip install --disable-pip-version-check --no-input --no-compile "$@" | progress
 }
 
@@ -65,4 +64,6 @@ if ! install -r requirements.txt -e .; then
     echo "The installation stopped (see above). The same command goes on from there." >&2
     exit 1
 fi
+# On all cores, where pip takes one; some packages have templates among their modules, which are no Python.
+.venv/bin/python -m compileall -q -j 0 .venv/lib >/dev/null 2>&1 || true
 echo "$wanted" >"$stamp"

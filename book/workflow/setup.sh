@@ -49,7 +49,7 @@ progress() {
     fi
 }
 
-# Wheels only, in one go: nothing is compiled here. connection-pool, which Snakemake asks for, is pure Python without one.
+# Wheels only, in one go: nothing is built from source. connection-pool, which Snakemake asks for, is pure Python without one.
 # uv takes a fraction of pip's time, but knows nothing of pip's settings, such as another index.
 install() {
     set -- --only-binary :all: --no-binary connection-pool "$@"

@@ -6,6 +6,7 @@ import torch
 
 from arithlib.training import AdamW, train
 from chapters.ch60_cut_sums import Cut, draw_numbers, lengths_of, token_text, vocabulary
+from chapters.ch60_errors import fit_power, single_errors, wrong_places
 from chapters.ch60_experiments import CutExperiment
 from chapters.ch61_written_sums import NEWLINE
 
@@ -158,3 +159,30 @@ def test_models_of_a_stack_have_the_same_sums_and_a_step_can_be_drawn_again():
     alone = small(commas=0.5, seeds=(0,)), small(commas=0.5, seeds=(1,))
     parts = [one.objective(None, None).loss(one.build(), 1).item() for one in alone]
     assert first == pytest.approx(sum(parts), rel=1e-5)
+
+
+def test_wrong_places_are_those_of_text():
+    generator = np.random.default_rng(0)
+    right = generator.integers(0, 20_000, 300)
+    answers = np.stack([np.where(generator.random(300) < 0.5, right, generator.integers(-1, 30_000, 300))] * 2)
+    found = wrong_places(answers, right, 5)
+    for answer, truth, row in zip(answers[1].tolist(), right.tolist(), found[1].tolist(), strict=True):
+        one, other = f"{answer:05}"[::-1], f"{truth:05}"[::-1]
+        assert row == ([True] * 5 if answer < 0 else [a != b for a, b in zip(one, other, strict=True)])
+    assert wrong_places(np.array([[123_456]]), np.array([23_456]), 5).tolist() == [[[False] * 4 + [True]]]
+
+
+def test_single_errors_are_counted_among_wrong_sums():
+    wrong = np.zeros((10, 3), bool)
+    wrong[0], wrong[1, 2], wrong[2, 2], wrong[3, 0] = True, True, True, True
+    one, usual, at = single_errors(wrong)
+    assert (one, usual, at.tolist()) == (75.0, 50.0, [25.0, 0.0, 50.0])
+    with pytest.raises(ValueError, match="no sum is wrong"):
+        single_errors(wrong[4:])
+
+
+@pytest.mark.parametrize(("c", "power"), [(0.1, 1.0), (0.02, 2.5), (0.5, 0.4)])
+def test_a_planted_power_is_found(c, power):
+    n = np.array([1, 2, 4, 8])
+    found = fit_power(n, 10_000 * np.exp(-c * n**power), np.full(4, 10_000))
+    assert found == pytest.approx((c, power), rel=0.05)

@@ -32,14 +32,16 @@ def single_errors(wrong: np.ndarray) -> tuple[float, float, np.ndarray]:
 def fit_power(steps: np.ndarray, right: np.ndarray, asked: np.ndarray) -> tuple[float, float]:
     """(c, power) of the likeliest exp(-c n^power), `right` of `asked` sums of n steps being right; power to 0.01.
 
-    An exponential fall has power 1. Powers are tried from 0 to 8, and for each the best c, in steps of 2 %.
+    An exponential fall has power 1. Powers are tried from 0 to 16, and for each the best c, in steps of 2 %.
     """
-    powers = np.arange(0, 8.005, 0.01)[:, None, None]
-    rates = np.exp(np.arange(np.log(1e-6), np.log(10), 0.02))[None, :, None]
-    # By its logarithm at n = the longest, c stands for the same accuracy whatever the power.
-    loss = rates * (np.asarray(steps) / max(steps)) ** powers
-    log_right, log_wrong = -loss, np.log(-np.expm1(-loss) + 1e-12)
-    likelihood = (right * log_right + (asked - right) * log_wrong).sum(-1)
-    power, rate = np.unravel_index(likelihood.argmax(), likelihood.shape)
-    power, rate = float(powers[power, 0, 0]), float(rates[0, rate, 0])
+    powers = np.arange(0, 16.005, 0.01)
+    # By its accuracy at the longest n, so that the same rates serve every power.
+    rates = np.exp(np.arange(np.log(1e-6), np.log(1e6), 0.02))
+    best = []
+    for power in powers:
+        loss = rates[:, None] * (np.asarray(steps) / max(steps)) ** power
+        log_wrong = np.log(-np.expm1(-loss) + 1e-12)
+        likelihood = (asked - right) @ log_wrong.T - right @ loss.T
+        best.append((float(likelihood.max()), float(power), float(rates[likelihood.argmax()])))
+    _, power, rate = max(best)
     return rate / max(steps) ** power, power

@@ -181,7 +181,7 @@ def test_single_errors_are_counted_among_wrong_sums():
         single_errors(wrong[4:])
 
 
-@pytest.mark.parametrize(("c", "power"), [(0.1, 1.0), (0.02, 2.5), (0.5, 0.4)])
+@pytest.mark.parametrize(("c", "power"), [(0.1, 1.0), (0.02, 2.5), (0.5, 0.4), (1e-5, 8.0)])
 def test_a_planted_power_is_found(c, power):
     n = np.array([1, 2, 4, 8])
     found = fit_power(n, 10_000 * np.exp(-c * n**power), np.full(4, 10_000))

@@ -99,18 +99,24 @@ class AlgorithmExperiment(Experiment):
         return AlgorithmObjective(self)
 
     @torch.no_grad()
-    def score(self, model: CharacterGPTs, length: int, size: int) -> tuple[Tensor, Tensor]:
-        """(S, size) whether every token of an answer is right, and (S,) mean losses, on texts of one length.
+    def answers(self, model: CharacterGPTs, texts: np.ndarray, Q: int) -> tuple[Tensor, Tensor, Tensor]:
+        """(B, T) texts, Q -> what the models say to each token of the answers, given those before it.
 
-        They lie in the middle of the table. Greedy decoding writes exactly those answers right: up to a first
-        mistake it reads the same.
+        Returns (S, B, A) whether it is right, (S, B, A) what is said, and (S,) mean losses. The texts lie in the
+        middle of the table. Greedy decoding writes exactly those answers right: up to a first mistake it reads the
+        same.
         """
-        texts, written = stack([draw(self.task, length, size, np.random.default_rng([TEST_SEED, length]))])
-        S = len(self.seeds)
-        texts, written = (part.expand(S, -1, -1) for part in (texts, written))
-        read = placed(model, torch.full((S,), (model.config.n_ctx - texts.shape[2]) // 2))
-        right = (read(texts[..., :-1]).argmax(-1) == texts[..., 1:]) | ~written[..., 1:]
-        return right.all(-1), losses(read, texts, written)
+        S, T = len(self.seeds), texts.shape[1]
+        tokens = torch.from_numpy(texts).expand(S, -1, -1)
+        read = placed(model, torch.full((S,), (model.config.n_ctx - T) // 2))
+        said = read(tokens[..., :-1])[..., Q - 1 :, :].argmax(-1)
+        written = (torch.arange(T) >= Q).expand(tokens.shape)
+        return said == tokens[..., Q:], said, losses(read, tokens, written)
+
+    def score(self, model: CharacterGPTs, length: int, size: int) -> tuple[Tensor, Tensor]:
+        """(S, size) whether every token of an answer is right, and (S,) mean losses, on texts of one length."""
+        right, _, loss = self.answers(model, *draw(self.task, length, size, np.random.default_rng([TEST_SEED, length])))
+        return right.all(-1), loss
 
     @torch.no_grad()
     def finish(self, model, run):

@@ -1,11 +1,14 @@
-"""Programs in RASP-L against brute force, and what the language refuses."""
+"""Programs in RASP-L against brute force, what the language refuses, and the models' places and texts."""
 
 from itertools import permutations, product
 
 import numpy as np
 import pytest
+import torch
 
 from chapters import ch63_rasp_l as rasp
+from chapters.ch61_character_gpt import CharacterGPTConfig, CharacterGPTs
+from chapters.ch63_experiments import AlgorithmExperiment, placed
 from chapters.ch63_programs import (
     PROGRAMS,
     before,
@@ -142,6 +145,28 @@ def test_programs_are_causal(task):
     changed[:, -2:] = 7
     said = [PROGRAMS[task](rasp.tokens(each)).values[:, :-2] for each in (texts, changed)]
     assert np.array_equal(*said)
+
+
+def test_models_read_the_places_where_their_texts_begin():
+    models = CharacterGPTs(CharacterGPTConfig(9, d_model=8, n_layers=1, n_heads=2, d_vocab=6), (0, 1))
+    tokens = torch.randint(6, (2, 3, 4), generator=torch.Generator().manual_seed(0))
+    said = placed(models, torch.tensor([5, 2]))(tokens)
+    with torch.no_grad():
+        models.W_pos[0, :4], models.W_pos[1, :4] = models.W_pos[0, 5:9].clone(), models.W_pos[1, 2:6].clone()
+    torch.testing.assert_close(said, models(tokens))
+
+
+def test_scores_count_answers_right_in_every_token():
+    experiment = AlgorithmExperiment(
+        name="x", about="x", task="copy-unique", train_length=3, test_lengths=(3, 5), seeds=(0, 1), steps=2,
+        evaluate_every=1, test_size=6, d_model=8, n_layers=1,
+    )  # fmt: skip
+    models = experiment.build()
+    assert models.config.n_ctx == (2 * 5 + 3) + (2 * 3 + 3)
+    right, loss = experiment.score(models, 3, 6)
+    assert not right.any() and loss.shape == (2,)
+    texts, written, shift = experiment.objective(models, None).batch(0)
+    assert written.sum() == 2 * 32 * ((texts.shape[2] - 3) // 2 + 1) and (0 <= shift).all()
 
 
 def test_what_there_is_not_is_named():

@@ -115,7 +115,9 @@ class AlgorithmExperiment(Experiment):
 
     def score(self, model: CharacterGPTs, length: int, size: int) -> tuple[Tensor, Tensor]:
         """(S, size) whether every token of an answer is right, and (S,) mean losses, on texts of one length."""
-        right, _, loss = self.answers(model, *draw(self.task, length, size, np.random.default_rng([TEST_SEED, length])))
+        right, _, loss = self.answers(
+            model, *draw(self.task, length, size, np.random.default_rng([TEST_SEED, length]))
+        )
         return right.all(-1), loss
 
     @torch.no_grad()

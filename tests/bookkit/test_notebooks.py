@@ -130,6 +130,14 @@ def calls(cell) -> set[str]:
 
 
 @pytest.mark.parametrize("name", NOTEBOOKS)
+def test_every_verdict_is_seen_where_it_is_given(name):
+    """A cell shows its last value alone, so that of two claims in it one would be judged unseen."""
+    for number, cell in code_cells(source(name)):
+        judging = [line for line in cell.source.splitlines() if line.startswith("claim(")]
+        assert len(judging) <= 1, f"cell {number} judges {len(judging)} claims"
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
 def test_no_claim_is_judged_in_a_removed_cell(name):
     removed = [
         number for number, cell in code_cells(source(name)) if "remove-cell" in tags(cell) and "claim" in calls(cell)

@@ -32,11 +32,9 @@ def token_text(token: int, size: int) -> str:
     """What a token spells. Raises ValueError for one that the vocabulary does not have."""
     if 0 <= token < len(ALPHABET):
         return ALPHABET[token]
-    first = len(ALPHABET)
     for width in range(2, size + 1):
-        if first <= token < first + 10**width:
+        if (first := vocabulary(width - 1)) <= token < first + 10**width:
             return f"{token - first:0{width}}"
-        first += 10**width
     raise ValueError(f"token {token}: chunks of {size} digits have {vocabulary(size)}")
 
 
@@ -66,11 +64,8 @@ class Cut:
 
         commas: (B,) whether a comma stands before the last three digits. Raises ValueError for commas between chunks.
         """
-        length, first = lengths_of(numbers), {1: 0}
-        for width in range(2, self.size + 1):
-            first[width] = len(ALPHABET) + sum(10**w for w in range(2, width))
-        base = np.array([0, *(first[width] for width in range(1, self.size + 1))])
-        columns = []
+        length, columns = lengths_of(numbers), []
+        base = np.array([0, 0, *(vocabulary(width - 1) for width in range(2, self.size + 1))])  # by width
         for chunk in range(-(-digits // self.size)):  # counted from the right
             if self.side == "right":
                 low = np.full_like(length, self.size * chunk)

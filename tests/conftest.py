@@ -1,5 +1,6 @@
 """What holds for every test: no clock decides one; and a headless Chromium, for modules that define `address`."""
 
+import gc
 import os
 import shutil
 
@@ -10,6 +11,9 @@ from browsing import PHONE
 # Test files run side by side, one a core: each then has one thread, here and in the programs that it starts.
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# Thousands of tests are held in memory: by default Python looks through them for garbage a tenth of the time.
+gc.set_threshold(50_000, 20, 20)
 
 # An example that takes long on a busy machine is not wrong; continuous integration draws the same ones every time.
 hypothesis.settings.register_profile("suite", deadline=None, derandomize=os.environ.get("CI") == "true")

@@ -79,7 +79,7 @@ def figure(
         "pixels": pixels,
         "tolerance": tolerances,
     }
-    svg, png = _render(fig, "svg"), _render(fig, "png")
+    svg, png = _vector(fig), _picture(fig)
     if len(svg) > SVG_AT_MOST:
         raise ChapterError(
             f"figure {key}: {len(svg) / 1e6:.1f} MB of SVG, limit 2; draw many points with rasterized=True"
@@ -160,12 +160,20 @@ def _known(key: str, what: str, given, arrays) -> None:
         raise ChapterError(f"figure {key}: {what} for {sorted(unknown)}, but data has {sorted(arrays)}")
 
 
-def _render(fig: Figure, format: str) -> bytes:
-    """The figure's bytes; the same figure gives the same bytes."""
+def _vector(fig: Figure) -> bytes:
+    """The figure as SVG; the same figure gives the same bytes."""
     file = io.BytesIO()
-    about = {"Date": None, "Creator": None} if format == "svg" else {"Software": None}
     with mpl.rc_context({"svg.hashsalt": "arithlib", "svg.fonttype": "path", "savefig.bbox": None}):
-        fig.savefig(file, format=format, dpi=DPI, metadata=about, facecolor="white")
+        fig.savefig(file, format="svg", dpi=DPI, metadata={"Date": None, "Creator": None}, facecolor="white")
+    return file.getvalue()
+
+
+def _picture(fig: Figure) -> bytes:
+    """The figure as PNG, likewise. It stays drawn on its canvas, where its structure is looked at."""
+    file = io.BytesIO()
+    fig.set(dpi=DPI, facecolor="white")
+    fig.canvas.draw()
+    plt.imsave(file, fig.canvas.buffer_rgba(), format="png", metadata={"Software": None})
     return file.getvalue()
 
 
@@ -174,7 +182,8 @@ def structure(key: str, fig: Figure) -> dict:
 
     Raises ChapterError if it has no axes, an unlabelled axis, overlapping tick labels or a blank plot.
     """
-    fig.canvas.draw()
+    if fig.stale:
+        fig.canvas.draw()
     axes = [ax for ax in fig.axes if ax.get_visible()]
     if not axes:
         raise ChapterError(f"figure {key} has no axes: it is blank")

@@ -68,7 +68,7 @@ def sphinx(pages: Path, site: Path, doctrees: Path, strict: bool, builder: str =
     """
     for copied in ("_downloads", "_images"):  # every page brings its own again; those of earlier drawings would stay
         shutil.rmtree(site / copied, ignore_errors=True)
-    # All pages are in memory as trees: by default Python looks through them for garbage until half of the time is gone.
+    # All pages are in memory as trees: by default Python looks through them for garbage half of the time.
     gc.set_threshold(50_000, 20, 20)
     answer = build_sphinx(
         pages,

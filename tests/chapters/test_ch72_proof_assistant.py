@@ -15,7 +15,7 @@ check = importlib.util.module_from_spec(SPECIFICATION)
 SPECIFICATION.loader.exec_module(check)
 
 # What Coq computes longest for: a gap in its place is found soonest.
-LEGIBLE = "Lemma columns_legible : legible columns = true.\n"
+CLOSED = "Lemma columns_closed : closed columns = true.\n"
 needs_coq = pytest.mark.skipif(shutil.which("coqc") is None, reason="Coq is not installed")
 
 
@@ -43,8 +43,8 @@ def test_coq_accepts_the_proofs_and_they_rest_on_no_axiom():
         ("Model", "(j <=? S i).", "(j <=? S (S i)).", "does not accept Model.v"),  # a wider window
         (
             "Contexts",
-            f"{LEGIBLE}Proof. vm_cast_no_check (eq_refl true). Qed.",
-            f"{LEGIBLE}Admitted.",
+            f"{CLOSED}Proof. vm_cast_no_check (eq_refl true). Qed.",
+            f"{CLOSED}Admitted.",
             "rests on more",
         ),
     ],

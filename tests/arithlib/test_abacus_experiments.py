@@ -76,8 +76,8 @@ def test_evaluation_measures_lengths_loops_and_the_probes_of_the_source():
 
 def test_a_tiny_adder_learns_and_is_read_back(tiny, monkeypatch):
     longer = dataclasses.replace(
-        TINY, steps=500, evaluate_every=500, batch_size=64, evaluation_count=64, task=OperandTask(max_digits=1),
-        offsets=Offsets("fixed", value=1), optimizer=AdamW.cosine(1e-2, 500, warmup_steps=10),
+        TINY, steps=250, evaluate_every=250, batch_size=100, evaluation_count=64, task=OperandTask(max_digits=1),
+        offsets=Offsets("fixed", value=1), optimizer=AdamW.cosine(1e-2, 250, warmup_steps=10),
         model=dataclasses.replace(TINY.model, d_model=32, d_mlp=64),
     )  # fmt: skip
     monkeypatch.setitem(experiments.EXPERIMENTS, TINY.name, longer)

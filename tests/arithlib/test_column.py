@@ -49,10 +49,15 @@ def totals(count=3):
 # ---- the definition ----------------------------------------------------------------------------------------------
 
 
-def address_by_hand(m, tokens, offset):
+def places_of(tokens):
+    """Lists over the tokens of one text: number, index in it; part, line and index in a table."""
+    found = segment_ids(tokens[None]), number_index(tokens[None]), *table_address(tokens[None])
+    return [rows[0].tolist() for rows in found]
+
+
+def address_by_hand(m, tokens, lines, offset):
     """Row, line or angle of every token; 0 where there is none."""
     index, found = 0, []
-    lines = table_address(tokens[None])[1][0].tolist()
     for place, token in enumerate(tokens.tolist()):
         index = index + 1 if token < 10 else 0
         found.append({
@@ -62,9 +67,9 @@ def address_by_hand(m, tokens, offset):
     return found
 
 
-def slot_by_hand(m, tokens, t, s):
+def slot_by_hand(m, places, t, s):
     """The relative position of key s for query t, None where it is not seen."""
-    part, line, index = (row[0].tolist() for row in table_address(tokens[None]))
+    _, _, part, line, index = places
     near, up, left = range(m.config.window + 1), line[t] - line[s], index[t] + 1 - index[s]
     if m.config.positions == "distance":
         return min(t - s, m.config.n_rows)
@@ -73,18 +78,18 @@ def slot_by_hand(m, tokens, t, s):
     return part[s] * len(near) + left if left in near else None
 
 
-def score_by_hand(m, tokens, address, q, k, t, s, h):
+def score_by_hand(m, places, address, q, k, t, s, h):
     """Score of key s for query t in head h; None where it is masked."""
     kind, K = m.config.positions, q.shape[-1]
-    number, index = segment_ids(tokens[None])[0], number_index(tokens[None])[0]
+    number, index, *_ = places
     if kind in ROTARY:  # pairs of entries, turned as complex numbers
         pairs = [torch.complex(y[: K // 2], y[K // 2 :]).tolist() for y in (q[t, h], k[s, h])]
         angles = [1e4 ** (-2 * i / K) * (address[t] - address[s]) for i in range(K // 2)]
         return sum((a * b.conjugate() * complex(math.cos(x), math.sin(x))).real
                    for a, b, x in zip(*pairs, angles, strict=True)) / math.sqrt(K)  # fmt: skip
-    score, distance = float(q[t, h] @ k[s, h]) / math.sqrt(K), int(index[t] + 1 - index[s])
+    score, distance = float(q[t, h] @ k[s, h]) / math.sqrt(K), index[t] + 1 - index[s]
     if kind in GRID:
-        slot = slot_by_hand(m, tokens, t, s)
+        slot = slot_by_hand(m, places, t, s)
         return None if slot is None else score + float(m.near[slot, h])
     if kind in TABLES:
         return score
@@ -100,9 +105,11 @@ def score_by_hand(m, tokens, address, q, k, t, s, h):
 
 def by_hand(m, tokens, offset=0):
     """Logits of one text in double precision, query by query and key by key."""
-    address, x = address_by_hand(m, tokens, offset), m.embedding(tokens)
+    places, x = places_of(tokens), m.embedding(tokens)
+    number, _, _, lines, _ = places
+    address = address_by_hand(m, tokens, lines, offset)
     if m.config.positions not in GRID:
-        x = x + m.numbers.weight[segment_ids(tokens[None])[0]]
+        x = x + m.numbers.weight[number]
     if m.config.positions in TABLES:
         x = x + m.rows.weight[address]
     if m.config.positions == "line-label":
@@ -112,11 +119,11 @@ def by_hand(m, tokens, offset=0):
     for t in range(len(tokens)):
         z = []
         for h in range(m.config.n_heads):
-            scores = {s: score_by_hand(m, tokens, address, q, k, t, s, h) for s in range(t + 1)}
+            scores = {s: score_by_hand(m, places, address, q, k, t, s, h) for s in range(t + 1)}
             weights = {s: math.exp(score) for s, score in scores.items() if score is not None}
             values = {s: v[s, h] for s in weights}
             if m.config.positions in GRID:
-                values = {s: v[s, h] + m.near_value[slot_by_hand(m, tokens, t, s), h] for s in weights}
+                values = {s: v[s, h] + m.near_value[slot_by_hand(m, places, t, s), h] for s in weights}
             z.append(sum(w * values[s] for s, w in weights.items()) / sum(weights.values()))
         mid = x[t] + m.out(torch.cat(z))
         logits.append(m.unembedding(mid + m.mlp_out(m.mlp_in(mid).clamp(min=0))))

@@ -11,8 +11,17 @@ from arithlib.models.grokking import GrokkingConfig, GrokkingTransformer
 
 MODEL = checkpoints.load("grokking-s0").model
 PAIRS = unordered_pairs(113)
-INSIDE = run(MODEL, PAIRS)
-LEAD, ASSURED = margin(INSIDE.logits, PAIRS.sum(1) % 113)
+
+
+@pytest.fixture(scope="module")
+def inside():
+    return run(MODEL, PAIRS)
+
+
+@pytest.fixture(scope="module")
+def leads(inside):
+    """By how much the right residue leads: exactly, and at least."""
+    return margin(inside.logits, PAIRS.sum(1) % 113)
 
 
 def test_each_pair_is_there_once():
@@ -20,30 +29,30 @@ def test_each_pair_is_there_once():
 
 
 @pytest.mark.parametrize("order", [[0, 1], [1, 0]])
-def test_the_float32_model_stays_in_the_balls(order):
+def test_the_float32_model_stays_in_the_balls(order, inside):
     pairs = torch.from_numpy(PAIRS)[:, order]
     tokens = torch.cat([pairs, torch.full((len(pairs), 1), 113)], 1)
     with torch.no_grad():
         computed = MODEL(tokens)[:, -1, :113].double().numpy()
-    assert (np.abs(computed - INSIDE.logits.mid) <= INSIDE.logits.rad).all()
+    assert (np.abs(computed - inside.logits.mid) <= inside.logits.rad).all()
 
 
-def test_the_grokked_model_is_proven_on_every_pair():
-    assert (ASSURED > 0).all()
+def test_the_grokked_model_is_proven_on_every_pair(leads):
+    assert (leads[1] > 0).all()
 
 
 @pytest.mark.parametrize("frequencies", [4, 10, 56])
-def test_the_shorter_proof_never_claims_more_than_there_is(frequencies):
-    shortened = shorten(MODEL, INSIDE, frequencies)
-    assert (shortened.lead <= LEAD + 1e-9).all()
+def test_the_shorter_proof_never_claims_more_than_there_is(frequencies, inside, leads):
+    shortened = shorten(MODEL, inside, frequencies)
+    assert (shortened.lead <= leads[0] + 1e-9).all()
 
 
-def test_with_all_waves_nothing_is_left_to_bound():
-    assert shorten(MODEL, INSIDE, 56).lead == pytest.approx(LEAD, abs=1e-9)
+def test_with_all_waves_nothing_is_left_to_bound(inside, leads):
+    assert shorten(MODEL, inside, 56).lead == pytest.approx(leads[0], abs=1e-9)
 
 
-def test_fewer_waves_cost_less_and_prove_less():
-    few, more = (shorten(MODEL, INSIDE, frequencies) for frequencies in (4, 10))
+def test_fewer_waves_cost_less_and_prove_less(inside):
+    few, more = (shorten(MODEL, inside, frequencies) for frequencies in (4, 10))
     assert few.operations < more.operations < more.enumerated
     assert few.proven.sum() < more.proven.sum()
     left = (~few.proven).mean()

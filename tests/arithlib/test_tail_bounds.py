@@ -14,11 +14,17 @@ from arithlib.tasks.operands import OperandTask
 
 MODEL = checkpoints.load("adder-unwindowed-s0").model
 OTHERS = [positions for positions in RELATIVE if positions != "alibi"]
-ALONE, ASSURED = assured_lead(MODEL)
+
+
+@pytest.fixture(scope="module")
+def leads():
+    """What every context leads by: with nothing far, and with whatever may be."""
+    return assured_lead(MODEL)
 
 
 @pytest.mark.parametrize("digits", [1, 3, 30])
-def test_in_real_sums_of_any_length_the_lead_is_at_least_the_bound(digits):
+def test_in_real_sums_of_any_length_the_lead_is_at_least_the_bound(digits, leads):
+    alone, assured = leads
     lengths = torch.randint(1, digits + 1, (40, 2), generator=torch.Generator().manual_seed(digits))
     problems = OperandTask().problems(lengths, torch.Generator().manual_seed(digits)).trimmed()
     model = copy.deepcopy(MODEL).double()
@@ -29,13 +35,14 @@ def test_in_real_sums_of_any_length_the_lead_is_at_least_the_bound(digits):
     own = logits[asked].gather(1, right[:, None])[:, 0]
     lead = (own - logits[asked].scatter(1, right[:, None], -torch.inf).amax(1)).numpy()
     places, rows = visits(problems.a, problems.b)
-    assert (lead >= ASSURED[places] - 1e-9).all()
-    assert (np.abs(lead - ALONE[places]) > 1e-3).any()  # far tokens do change something
+    assert (lead >= assured[places] - 1e-9).all()
+    assert (np.abs(lead - alone[places]) > 1e-3).any()  # far tokens do change something
 
 
-def test_most_contexts_are_proven_and_not_all():
-    assert 0.5 < (ASSURED > 0).mean() < 1
-    assert (ASSURED <= ALONE).all()
+def test_most_contexts_are_proven_and_not_all(leads):
+    alone, assured = leads
+    assert 0.5 < (assured > 0).mean() < 1
+    assert (assured <= alone).all()
 
 
 def test_where_far_tokens_fade_at_once_nothing_is_lost():

@@ -1,10 +1,8 @@
 """The loop: measured at both ends, interrupted anywhere, resumed to the same bits."""
 
 import itertools
+import multiprocessing
 import os
-import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,8 +12,11 @@ import pytest
 import torch
 from torch import nn
 
-from arithlib import training
+from arithlib import checkpoints, experiments, training
+from arithlib.experiments import GrokkingExperiment
 from arithlib.files import FileProblem, load_tensors
+from arithlib.models.grokking import GrokkingConfig
+from arithlib.tasks.modular import ModularAddition
 from arithlib.training import AdamW, OutOfTime, Settled, train
 
 
@@ -186,46 +187,48 @@ def test_an_interrupted_run_resumes_to_the_same_bits(tmp_path, at):
             assert torch.equal(result.snapshots[step][name], value)
 
 
-KILLED = """
-import sys, time
-from pathlib import Path
-import arithlib.checkpoints as checkpoints, arithlib.experiments as experiments
-from arithlib.tasks.modular import ModularAddition
-from arithlib.models.grokking import GrokkingConfig
-import arithlib.training as training
-import torch
-torch.set_num_threads(1)
-experiments.EXPERIMENTS["killed"] = experiments.GrokkingExperiment(
-    name="killed", about="", steps=int(sys.argv[2]), evaluate_every=20, snapshot_steps=(40,),
-    task=ModularAddition(p=31), model=GrokkingConfig(p=31))
-original = training.train
+TO_BE_KILLED = GrokkingExperiment(
+    name="killed", about="", steps=100, evaluate_every=20, snapshot_steps=(40,),
+    task=ModularAddition(p=31), model=GrokkingConfig(p=31),
+)  # fmt: skip
 
-def wait_to_be_killed(model, steps=iter(range(100))):
-    if next(steps) == 57 and sys.argv[3] == "waits":
-        Path(sys.argv[1], "waits").touch()
-        time.sleep(3600)
 
-saved_always = {"save_every": 0, "after_step": wait_to_be_killed}
-checkpoints.train = lambda *a, **k: original(*a, **(k | saved_always))
-checkpoints.make("killed", Path(sys.argv[1]), device="cpu", progress=False)
-"""
+def make_saving_always(folder: Path, after_step=None) -> None:
+    """Train that run here, on one thread, and write down every step."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(experiments.EXPERIMENTS, "killed", TO_BE_KILLED)
+        changed = {"save_every": 0, "after_step": after_step}
+        patch.setattr(checkpoints, "train", lambda *given, **more: train(*given, **(more | changed)))
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)
+        checkpoints.make("killed", folder, device="cpu", progress=False)
+        torch.set_num_threads(threads)
+
+
+def wait_to_be_killed(folder: Path) -> None:
+    """What the process does that is killed in its 58th step."""
+    steps = itertools.count()
+
+    def wait(model):
+        if next(steps) == 57:
+            (folder / "waits").touch()
+            time.sleep(3600)
+
+    make_saving_always(folder, after_step=wait)
 
 
 def test_a_run_killed_with_signal_9_resumes_to_the_bit_identical_checkpoint(tmp_path):
-    def start(folder, then="ends"):
-        command = [sys.executable, "-c", KILLED, str(tmp_path / folder), "100", then]
-        environment = os.environ | {"PYTHONWARNINGS": "ignore"}
-        return subprocess.Popen(command, cwd=Path(__file__).parents[2], env=environment)
-
-    whole, process = start("whole"), start("killed", then="waits")
+    process = multiprocessing.get_context("spawn").Process(target=wait_to_be_killed, args=(tmp_path / "killed",))
+    process.start()
+    make_saving_always(tmp_path / "whole")
     while not (tmp_path / "killed/waits").exists():
-        assert process.poll() is None, "the run ended before it could be killed"
+        assert process.is_alive(), "the run ended before it could be killed"
         time.sleep(0.01)
     assert list((tmp_path / "killed").glob("*.state.safetensors"))
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    process.kill()
+    process.join()
     assert not (tmp_path / "killed/killed.json").exists()
-    assert start("killed").wait() == whole.wait() == 0
+    make_saving_always(tmp_path / "killed")
     whole, _ = load_tensors(tmp_path / "whole/killed.safetensors")
     resumed, _ = load_tensors(tmp_path / "killed/killed.safetensors")
     assert whole.keys() == resumed.keys()

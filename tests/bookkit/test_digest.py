@@ -461,7 +461,7 @@ LOADS = new_notebook(
         )
     ]
 )
-# Prints every function of the library that runs from a cell: its file, its line and its name.
+# Lists, for each notebook, every function of the library that runs from a cell: its file, its line and its name.
 TRACE = """
 import json, sys
 from pathlib import Path
@@ -484,34 +484,39 @@ def profile(frame, event, _):
 
 
 shell = InteractiveShell.instance()
-for cell in nbformat.read(sys.argv[1], as_version=4).cells:
-    if cell.cell_type == "code":
-        sys.setprofile(profile)
-        result = shell.run_cell(cell.source)
-        sys.setprofile(None)
-        result.raise_error()
-Path(sys.argv[2]).write_text(json.dumps(sorted(ran)))
+for path in map(Path, sys.argv[1:]):
+    for cell in nbformat.read(path, as_version=4).cells:
+        if cell.cell_type == "code":
+            sys.setprofile(profile)
+            result = shell.run_cell(cell.source)
+            sys.setprofile(None)
+            result.raise_error()
+    path.with_suffix(".json").write_text(json.dumps(sorted(ran)))
+    ran.clear()
 """
+TRACED = {
+    "00_why_arithmetic": (read("00_why_arithmetic"), [], "figure"),
+    "loads": (LOADS, ["adder-windowed-s0", "abacus-cpu-s0"], "LoopedTransformer.forward"),
+}
 
 
-@pytest.mark.parametrize(
-    "notebook, patterns, one_of_them",
-    [
-        (read("00_why_arithmetic"), [], "figure"),
-        (LOADS, ["adder-windowed-s0", "abacus-cpu-s0"], "LoopedTransformer.forward"),
-    ],
-    ids=["00_why_arithmetic", "loads"],
-)
-def test_every_function_that_runs_was_reached(notebook, patterns, one_of_them, tmp_path):
-    nbformat.write(notebook, tmp_path / "notebook.ipynb")
-    here = {
-        "MPLBACKEND": "agg",
-        "BOOKKIT_RECORDS": str(tmp_path),
-        "PYTHONPATH": ROOMS,
-    }
-    command = [sys.executable, "-c", TRACE, str(tmp_path / "notebook.ipynb"), str(tmp_path / "ran.json")]
+@pytest.fixture(scope="module")
+def traces(tmp_path_factory):
+    """Beside each notebook, what ran in it; all in one process, for to import torch takes longest."""
+    folder = tmp_path_factory.mktemp("traces")
+    paths = [folder / f"{name}.ipynb" for name in TRACED]
+    for path in paths:
+        nbformat.write(TRACED[path.stem][0], path)
+    here = {"MPLBACKEND": "agg", "BOOKKIT_RECORDS": str(folder), "PYTHONPATH": ROOMS}
+    command = [sys.executable, "-c", TRACE, *map(str, paths)]
     subprocess.run(command, cwd=ROOT, env=os.environ | here, check=True, stdout=subprocess.DEVNULL)
-    ran = json.loads((tmp_path / "ran.json").read_text())
+    return folder
+
+
+@pytest.mark.parametrize("name", TRACED)
+def test_every_function_that_runs_was_reached(name, traces):
+    notebook, patterns, one_of_them = TRACED[name]
+    ran = json.loads((traces / f"{name}.json").read_text())
     assert one_of_them in {name for _, _, name in ran}
 
     reached = {}

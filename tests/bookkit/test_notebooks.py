@@ -7,6 +7,7 @@ import pkgutil
 import re
 import symtable
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import nbformat
@@ -23,6 +24,7 @@ LONGEST_UNSEEN = 50  # lines of a drawing, which is folded, or of numbers for th
 UNSEEN = {"hide-input", "remove-cell"}
 
 
+@cache
 def source(name):
     return nbformat.read(PROJECT.root / "notebooks" / f"{name}.ipynb", as_version=4)
 

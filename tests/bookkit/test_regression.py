@@ -3,6 +3,7 @@
 import io
 import json
 import shutil
+from functools import partial
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -23,15 +24,12 @@ from bookkit.build.regression import (
 NAME = "10_grokking/curve"
 
 
-@pytest.fixture
-def draw(tmp_path, monkeypatch):
-    """A function that records a figure of a run of the book, anew each time."""
-    monkeypatch.setattr("IPython.display.display", lambda *_, **__: None)
-
-    def record(key="curve", notebook="10_grokking", y=None, **changes):
-        folder = tmp_path / "records" / notebook
-        monkeypatch.setenv("BOOKKIT_RECORDS", str(folder))
-        monkeypatch.setattr("bookkit.records.recorded", {})
+def record(root, key="curve", notebook="10_grokking", y=None, **changes):
+    """Record a figure of a run of the book below `root`, anew each time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("IPython.display.display", lambda *_, **__: None)
+        patch.setenv("BOOKKIT_RECORDS", str(root / "records" / notebook))
+        patch.setattr("bookkit.records.recorded", {})
         y = np.linspace(0, 1, 50) ** 2 if y is None else y
         labels = {"xlabel": "epoch", "ylabel": "loss"} | changes.pop("labels", {})
         fig, ax = plt.subplots()
@@ -41,16 +39,27 @@ def draw(tmp_path, monkeypatch):
         ax.set(**labels)
         options = {"data": {"loss": y}, "alt": "A parabola that rises from 0 to 1", "caption": "It rises."}
         figure(key, fig, **(options | changes))
-
-    yield record
-    plt.close("all")
+        plt.close("all")
 
 
 @pytest.fixture
-def folders(tmp_path, draw):
+def draw(tmp_path):
+    return partial(record, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory):
     """Records of one figure compared to the pixel, and the baselines made from them."""
-    draw(pixels=True)
-    update_baselines(tmp_path / "records", tmp_path / "baselines")
+    root = tmp_path_factory.mktemp("drawn")
+    record(root, pixels=True)
+    update_baselines(root / "records", root / "baselines")
+    return root
+
+
+@pytest.fixture
+def folders(tmp_path, drawn):
+    """A copy of both to change."""
+    shutil.copytree(drawn, tmp_path, dirs_exist_ok=True)
     return tmp_path / "records", tmp_path / "baselines"
 
 

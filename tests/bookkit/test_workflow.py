@@ -101,6 +101,7 @@ def built(tmp_path_factory) -> Path:
     chapters = [{"file": f"notebooks/{name}"} for name in CHAPTERS]
     (root / "_toc.yml").write_text(yaml.safe_dump({"format": "jb-book", "root": "book/index", "chapters": chapters}))
     config = {"registry": "arithlib.experiments", "sweep": ["waves-*"], "retrained": False, "limit": 600}
+    config["prefer_retrained"] = ""
     (root / "book" / "workflow" / "config.yaml").write_text(yaml.safe_dump(config))
     for name, cells in CHAPTERS.items():
         write_chapter(root, name, cells)
@@ -114,7 +115,9 @@ def project(built, tmp_path) -> Path:
     return shutil.copytree(built, tmp_path / "a book")
 
 
-def test_a_second_run_has_nothing_to_do_whatever_the_time_stamps_and_unreached_modules_say(project):
+def test_only_what_reaches_a_changed_module_runs_again_whatever_time_stamps_and_other_modules_say(
+    project,
+):
     for name in CHAPTERS:
         record = json.loads((project / "book/_build/records" / name / "run.json").read_text())
         assert record["status"] == "ok"
@@ -125,10 +128,6 @@ def test_a_second_run_has_nothing_to_do_whatever_the_time_stamps_and_unreached_m
     ]:
         os.utime(path)
     (project / "arithlib" / "petals.py").write_text("petals = 5\n")
-    assert "Nothing to be done" in ask(project, "--dry-run", "--cores", "2", *EXECUTED)
-
-
-def test_only_the_notebook_that_reaches_a_changed_module_runs_again(project):
     (project / "arithlib" / "waves.py").write_text("wave = 2\n")
     assert stale(project) == {"10_waves"}
 
@@ -198,11 +197,16 @@ def test_the_slurm_profile_plans_one_job_for_each_experiment_of_a_sweep(built):
     assert re.search(r"rule train:.*?runtime=240", plan, re.DOTALL), "the profile's resources are not in the plan"
 
 
-def test_weights_that_nobody_shipped_are_trained_before_the_notebook_that_loads_them(project):
-    path = project / "notebooks" / "10_waves.ipynb"
+def load_weights(root: Path) -> None:
+    """Have the first notebook load weights that nobody shipped."""
+    path = root / "notebooks" / "10_waves.ipynb"
     chapter = json.loads(path.read_text())
     chapter["metadata"]["bookkit"] = {"checkpoints": ["waves-s0"]}
     path.write_text(json.dumps(chapter))
+
+
+def test_weights_that_nobody_shipped_are_trained_before_the_notebook_that_loads_them(project):
+    load_weights(project)
     plan = ask(project, "--dry-run", "--cores", "2", *EXECUTED)
     assert "experiment=waves-s0" in plan and "notebook=10_waves" in plan
     (project / "checkpoints").mkdir()
@@ -213,8 +217,10 @@ def test_weights_that_nobody_shipped_are_trained_before_the_notebook_that_loads_
 # --- the rule graph ---
 
 
-def test_the_rule_graph_leads_from_training_to_the_checked_site():
-    arrows = read_dot(snakemake_rulegraph(REPOSITORY))
+def test_the_rule_graph_leads_from_training_to_the_checked_site(project, monkeypatch):
+    load_weights(project)
+    monkeypatch.setenv("PYTHONPATH", with_own_library(project)["PYTHONPATH"])
+    arrows = read_dot(snakemake_rulegraph(project))
     chain = ["train", "execute", "stage", "site", "check", "reproduce"]
     assert set(zip(chain, chain[1:], strict=False)) <= set(arrows)
 

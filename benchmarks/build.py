@@ -17,7 +17,8 @@ from pathlib import Path
 import nbformat
 
 from arithlib.files import write_atomic
-from bookkit.build.pages import duration, machine
+from bookkit.build.execute import duration
+from bookkit.build.pages import machine
 from bookkit.build.project import Project
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -1,5 +1,6 @@
 """What holds for every test: no clock decides one; and a headless Chromium, for modules that define `address`."""
 
+import gc
 import os
 import shutil
 
@@ -10,6 +11,9 @@ from browsing import PHONE
 # Test files run side by side, one a core: each then has one thread, here and in the programs that it starts.
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# Thousands of tests are held in memory: by default Python looks through them for garbage a tenth of the time.
+gc.set_threshold(50_000, 20, 20)
 
 # An example that takes long on a busy machine is not wrong; continuous integration draws the same ones every time.
 hypothesis.settings.register_profile("suite", deadline=None, derandomize=os.environ.get("CI") == "true")
@@ -45,21 +49,32 @@ def context(chromium, address):
     context.close()
 
 
-@pytest.fixture
-def page(context, address):
-    """A phone-sized page; `page.faults` collects what went wrong while it loaded."""
-    page = context.new_page()
-    page.faults = faults = []
+@pytest.fixture(scope="module")
+def tab(context, address):
+    """One for all tests of a module: a new one costs as much as half of what a page is asked."""
+    tab = context.new_page()
+    tab.faults = faults = []
 
     def note_other_hosts(request):
         if not request.url.startswith((address, "data:")):
             faults.append(f"asked for {request.url}")
 
-    page.on("request", note_other_hosts)
-    page.on("console", lambda message: message.type == "error" and faults.append(f"console: {message.text}"))
-    page.on("pageerror", lambda error: faults.append(f"error: {error}"))
-    page.on("requestfailed", lambda request: faults.append(f"failed: {request.url}"))
-    page.on("response", lambda answer: answer.status >= 400 and faults.append(f"{answer.status}: {answer.url}"))
-    yield page
-    page.evaluate("localStorage.clear()")
-    page.close()
+    def note_errors(message):  # among them every answer of 400 and above, and every request without one
+        if message.type == "error":
+            faults.append(f"console: {message.text} {message.location['url']}")
+
+    tab.on("request", note_other_hosts)
+    tab.on("console", note_errors)
+    tab.on("pageerror", lambda error: faults.append(f"error: {error}"))
+    return tab
+
+
+@pytest.fixture
+def page(tab):
+    """The size of a phone, in light; `page.faults` collects what went wrong in a test."""
+    tab.set_viewport_size(PHONE)
+    tab.emulate_media(media="null", color_scheme="light", reduced_motion="null")
+    tab.faults.clear()
+    yield tab
+    tab.evaluate("localStorage.clear()")
+    tab.goto("about:blank")  # what a page still asks for or counts ends here

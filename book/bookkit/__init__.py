@@ -3,8 +3,17 @@
 It knows nothing of what the notebooks are about. A notebook says `from bookkit import figure, claim, glue, verdicts`.
 """
 
-from bookkit.figures import figure
-from bookkit.judge import claim, published, verdicts
-from bookkit.prose import glue, provenance
-
 __all__ = ["claim", "figure", "glue", "provenance", "published", "verdicts"]
+
+
+def __getattr__(name):
+    # A step of the build draws nothing: it need not wait until matplotlib is imported.
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from bookkit.figures import figure
+    from bookkit.judge import claim, published, verdicts
+    from bookkit.prose import glue, provenance
+
+    found = (claim, figure, glue, provenance, published, verdicts)
+    globals().update(zip(__all__, found, strict=True))
+    return globals()[name]

@@ -49,14 +49,14 @@ progress() {
     fi
 }
 
-# Wheels only, in one go: nothing is compiled here. connection-pool, which Snakemake asks for, is pure Python without one.
+# Wheels only, in one go: nothing is built from source. connection-pool, which Snakemake asks for, is pure Python without one.
 # uv takes a fraction of pip's time, but knows nothing of pip's settings, such as another index.
 install() {
     set -- --only-binary :all: --no-binary connection-pool "$@"
     if command -v uv >/dev/null && uv pip install --quiet --python .venv/bin/python "$@"; then
         return
     fi
-    .venv/bin/python -m pip install --disable-pip-version-check --no-input "$@" | progress
+    .venv/bin/python -m pip install --disable-pip-version-check --no-input --no-compile "$@" | progress
 }
 
 echo "Installing the pinned requirements into .venv (once; a few minutes and some gigabytes) ..."
@@ -64,4 +64,6 @@ if ! install -r requirements.txt -e .; then
     echo "The installation stopped (see above). The same command goes on from there." >&2
     exit 1
 fi
+# On all cores, where pip takes one; some packages have templates among their modules, which are no Python.
+.venv/bin/python -m compileall -q -j 0 .venv/lib >/dev/null 2>&1 || true
 echo "$wanted" >"$stamp"

@@ -49,20 +49,21 @@ def fill(values: np.ndarray, seen: np.ndarray, rule: str) -> tuple[np.ndarray, n
     """
     known = np.pad(seen, 1)
     filled = np.pad(np.where(seen, values, np.nan).astype(float), 1, constant_values=np.nan)
-    inner = slice(1, -1)
+    n = len(seen)
 
-    def moved(array, by):
-        return np.roll(array, (-by[0], -by[1]), (0, 1))[inner, inner]
+    def moved(array, by):  # a view: what stands there of every entry
+        return array[1 + by[0] : n + 1 + by[0], 1 + by[1] : n + 1 + by[1]]
 
+    here, value = moved(known, (0, 0)), moved(filled, (0, 0))
     while True:
-        before = known.sum()
+        before = here.sum()
         for block in BLOCKS:
-            holes = ~known[inner, inner] & np.logical_and.reduce([moved(known, by) for by in block])
+            holes = ~here & np.logical_and.reduce([moved(known, by) for by in block])
             B, C, A = (moved(filled, by)[holes] for by in block)
-            filled[inner, inner][holes] = B + C - A if rule == "sums" else B * C / A
-            known[inner, inner][holes] = True
-        if known.sum() == before:
-            return filled[inner, inner], known[inner, inner]
+            value[holes] = B + C - A if rule == "sums" else B * C / A
+            here[holes] = True
+        if here.sum() == before:
+            return value, here
 
 
 def entries_needed(n: int, complete: Callable[[np.ndarray], bool], generator: np.random.Generator) -> int:

@@ -127,7 +127,9 @@ def petaflops(run: Experiment) -> float:
 
     The model is on the device `meta`, which has shapes and no numbers. Forward once, backward at twice the cost.
     """
-    model, generator = run.build().to("meta"), run.generator(0)
+    with torch.device("meta"):
+        model = run.build()
+    generator = run.generator(0)
     if isinstance(run, AbacusExperiment):
         texts = [run.task.sample(run.batch_size, generator).tokens[:, :-1]]
     else:

@@ -1,6 +1,6 @@
 """Runs: written arithmetic (part 3): looped transformers with Abacus positions, and their rivals.
 
-arithlib train abacus-live          under 3 minutes on two cores
+arithlib train abacus-live          under 2 minutes on one core
 arithlib train "abacus-cpu-s*"      about an hour each on one core
 arithlib train "abacus-gpu-*"        the paper-sized ones, a quarter of an hour each on a GPU
 """
@@ -33,9 +33,9 @@ def presets():
     """Every run of part 3."""
     yield AbacusExperiment(
         name="abacus-live", about="up to 6 digits, trained while the book is built (chapter 31)",
-        **of_steps(1600, evaluations=25),
-        task=SIX, offsets=Offsets("per batch", k=30), model=LoopedConfig(offset=8),
-        snapshot_steps=tuple(range(0, 1601, 160)),
+        **of_steps(1400, evaluations=20), batch_size=48, evaluation_count=128,
+        task=SIX, offsets=Offsets("per batch", k=10), model=LoopedConfig(offset=4),
+        snapshot_steps=tuple(range(0, 1401, 140)),
     )  # fmt: skip
     adder = AbacusExperiment(
         name="abacus-cpu", about="the looped adder, up to 20 digits: an hour on one core (part 3)", **of_steps(12_000)

@@ -77,9 +77,9 @@ def plainly(model, problems, policies):
 def test_sums_of_many_lengths_are_scored_as_one_by_one(name):
     model = checkpoints.load(name).model if name else half_trained()
     longest = 24 if name else 1
-    lengths = torch.randint(1, longest + 1, (16, 2), generator=generator())
+    lengths = torch.randint(1, longest + 1, (10, 2), generator=generator())
     problems = OperandTask().problems(lengths, generator())
-    for values in ((2,), (0, 3, 20)):
+    for values in ((2,), (0, 20)):
         policies = [Offsets("fixed", value=value) for value in values]
         exact = score(model, problems, offsets=policies).exact
         assert torch.equal(exact, plainly(model, problems, policies)) and exact.any()

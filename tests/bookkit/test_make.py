@@ -85,6 +85,7 @@ def test_requirements_are_installed_once(clone):
     assert answer.returncode == 0, answer.stderr
     assert "-m venv --clear .venv" in calls
     assert calls.count("-m pip install") == 1 and "-r requirements.txt -e ." in calls
+    assert calls.splitlines()[-1].startswith("-m compileall -q -j 0 "), "pip would compile on one core"
     answer, calls = set_up(clone)
     assert (answer.returncode, answer.stdout, calls) == (0, "", "")
 
@@ -97,7 +98,7 @@ def test_changed_requirements_are_installed_into_the_environment_there_is(clone,
     with (clone / name).open("a") as file:
         file.write("# more\n")
     calls = set_up(clone)[1]
-    assert "-m pip install" in calls and "venv" not in calls
+    assert "-m pip install" in calls and "-m venv" not in calls
 
 
 @pytest.mark.parametrize("status, without_pip", [(0, True), (1, False)])
@@ -114,7 +115,7 @@ def test_where_there_is_uv_it_installs_and_pip_only_if_it_cannot(clone, status, 
     assert ("-m pip install" not in calls) == without_pip
 
 
-def test_nothing_is_compiled(clone):
+def test_nothing_is_built_from_source(clone):
     assert "--only-binary :all:" in set_up(clone)[1]
 
 
@@ -131,7 +132,7 @@ def test_an_environment_made_by_hand_is_kept_with_what_is_in_it(clone):
     (programs / "python").write_text(FAKE_PYTHON)
     (programs / "python").chmod(0o755)
     calls = set_up(clone)[1]
-    assert "-m pip install" in calls and "venv" not in calls
+    assert "-m pip install" in calls and "-m venv" not in calls
     assert set_up(clone)[1] == ""
 
 
@@ -159,7 +160,7 @@ def test_an_installation_that_failed_goes_on_with_what_is_there(clone):
     answer, _ = set_up(clone, PIP_STATUS="1")
     assert answer.returncode == 1 and "goes on from there" in answer.stderr
     calls = set_up(clone)[1]
-    assert "-m pip install" in calls and "venv" not in calls
+    assert "-m pip install" in calls and "-m venv" not in calls
 
 
 def test_an_installation_that_failed_before_the_clone_moved_starts_anew(clone):

@@ -130,6 +130,15 @@ def calls(cell) -> set[str]:
 
 
 @pytest.mark.parametrize("name", NOTEBOOKS)
+def test_every_verdict_is_seen_where_it_is_given(name):
+    """A cell shows its last value alone: whatever stands after a claim hides its verdict."""
+    for number, cell in code_cells(source(name)):
+        statements = code_of(cell)
+        judging = [statement for statement in statements if ast.unparse(statement).startswith("claim(")]
+        assert judging in ([], statements[-1:]), f"cell {number} shows no verdict, or not all that it gives"
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
 def test_no_claim_is_judged_in_a_removed_cell(name):
     removed = [
         number for number, cell in code_cells(source(name)) if "remove-cell" in tags(cell) and "claim" in calls(cell)

@@ -25,6 +25,8 @@ from bookkit.claims import (
 )
 
 DRAWS, TOO_OFTEN = 500, 0.95
+# Fewer where the first ones leave no doubt: of 100, a share of 0.95 gives 80 or fewer once in ten million.
+FIRST, FAR_FROM = 100, 0.8
 CLAIMS = load_claims()
 
 
@@ -69,11 +71,16 @@ def plausible(measured, near: list[float], rng: random.Random):
 def share_that_pass(claim, measured) -> float:
     """Of random measurements like this one, the share that a rule calls reproduced, or partly so."""
     rng, near = random.Random(claim.id), thresholds(claim)
-    # As in the setting of the claim: what is asked is the rule, not the scale.
-    verdicts = [
-        verdict(claim, Measurement.of(plausible(measured, near, rng)), Scale(PROOF, {})) for _ in range(DRAWS)
-    ]
-    return sum(found in (REPRODUCED, PARTLY) for found in verdicts) / DRAWS
+
+    def passed(draws: int) -> int:
+        drawn = (Measurement.of(plausible(measured, near, rng)) for _ in range(draws))
+        # As in the setting of the claim: what is asked is the rule, not the scale.
+        return sum(verdict(claim, one, Scale(PROOF, {})) in (REPRODUCED, PARTLY) for one in drawn)
+
+    first = passed(FIRST)
+    if first <= FAR_FROM * FIRST:
+        return first / FIRST
+    return (first + passed(DRAWS - FIRST)) / DRAWS
 
 
 @pytest.mark.built

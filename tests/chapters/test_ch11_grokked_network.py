@@ -124,7 +124,7 @@ def test_the_checks_of_the_site_accept_it(folder):
 
 @pytest.mark.browser
 @torch.no_grad()
-@pytest.mark.parametrize("removed", [[], [1], [15], [19, 21], KEYS, REST])
+@pytest.mark.parametrize("removed", [[], [19, 21], REST])
 def test_the_logits_of_every_pair_are_those_of_torch(shown, removed):
     sent = compute(
         shown,
@@ -259,12 +259,14 @@ def test_the_drawing_shows_logits_circle_heads_and_neurons(shown, model):
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("wrong", ["", "-1", "113", "1.5", "1e9"])
-def test_what_is_no_residue_is_refused_and_hides_the_old_answer(shown, wrong):
+def test_what_is_no_residue_is_refused_and_hides_the_old_answer(shown):
     field = shown.get_by_label("Second number")
-    field.fill(wrong)
-    assert said(shown, "seen", "Type") == "Type a whole number from 0 to 112 as b."
-    assert field.get_attribute("aria-invalid") == "true"
+    for wrong in ("", "-1", "113", "1.5", "1e9"):
+        field.fill("5")
+        assert said(shown, "seen", "70 + 5") == describe(70, 5)
+        field.fill(wrong)
+        assert said(shown, "seen", "Type") == "Type a whole number from 0 to 112 as b.", wrong
+        assert field.get_attribute("aria-invalid") == "true", wrong
     assert not shown.locator("#logits").is_visible() and not shown.locator("table").is_visible()
     shown.get_by_label("First number").fill("200")
     assert said(shown, "seen", "Type").endswith("as a and as b.")

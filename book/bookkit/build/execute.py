@@ -21,11 +21,11 @@ from pathlib import Path
 import nbformat
 import papermill
 from nbclient.exceptions import DeadKernelError
+from papermill.engines import NBClientEngine, papermill_engines
 from papermill.exceptions import PapermillExecutionError
 from traitlets.config import Config
 
 from bookkit.build.notebook_ast import BadCell, BadParameter, check_parameters
-from bookkit.build.pages import duration
 from bookkit.build.project import Project, UnknownNotebook
 from bookkit.build.watchdog import STALLED
 from bookkit.files import FileProblem, check_writable, write_atomic
@@ -37,6 +37,21 @@ KERNEL_CONFIG = """
 import faulthandler, os
 faulthandler.enable(os.dup(2))
 """
+
+
+class SavesOnce(NBClientEngine):
+    """Papermill's own engine writes the whole notebook before and after every cell; this one when no more is run."""
+
+    @classmethod
+    def execute_managed_notebook(cls, nb_man, kernel_name, **kwargs):
+        path, nb_man.output_path = nb_man.output_path, None
+        try:
+            super().execute_managed_notebook(nb_man, kernel_name, **kwargs)
+        finally:
+            nb_man.output_path = path
+
+
+papermill_engines.register("saves once", SavesOnce)
 
 
 class NotebookFailed(RuntimeError):
@@ -165,6 +180,7 @@ def execute_notebook(
                 path.resolve(),
                 failed_path.resolve(),
                 parameters=dict(parameters or {}),
+                engine_name="saves once",
                 language="python",
                 kernel_name="python3",  # this interpreter, whatever kernel the author's editor left in the file
                 progress_bar=sys.stderr.isatty(),
@@ -195,6 +211,12 @@ def execute_notebook(
         run |= {"seconds": round(time.perf_counter() - begin, 2), "peak_memory_mb": peak_memory_mb()}
         write_atomic(records_dir / "run.json", (json.dumps(run, indent=1) + "\n").encode())
     return run
+
+
+def duration(seconds: float) -> str:
+    """For the reader: "3 min 2 s", "12 s"."""
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
 def expected(records: Path) -> str:

@@ -15,6 +15,7 @@ from pathlib import Path
 import yaml
 
 from bookkit.build.comparison import distance, drawing
+from bookkit.build.execute import duration
 from bookkit.claims import (
     BECAUSE,
     INTERACTIVE,
@@ -358,9 +359,3 @@ def _run_card(run: dict) -> str:
     name = run["notebook"]
     heading = f"(made-{name})=\n### [{name}](../notebooks/{name}.ipynb)"
     return f'{heading}\n\n<div class="claim">{pairs}</div>'
-
-
-def duration(seconds: float) -> str:
-    """For the reader: "3 min 2 s", "12 s"."""
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

@@ -10,6 +10,7 @@ is noticed wherever it stands.
 """
 
 import argparse
+import gc
 import os
 import shutil
 import sys
@@ -67,6 +68,8 @@ def sphinx(pages: Path, site: Path, doctrees: Path, strict: bool, builder: str =
     """
     for copied in ("_downloads", "_images"):  # every page brings its own again; those of earlier drawings would stay
         shutil.rmtree(site / copied, ignore_errors=True)
+    # All pages are in memory as trees: by default Python looks through them for garbage until half of the time is gone.
+    gc.set_threshold(50_000, 20, 20)
     answer = build_sphinx(
         pages,
         site,

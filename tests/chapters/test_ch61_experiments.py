@@ -11,7 +11,6 @@ from arithlib import experiments
 from arithlib.training import AdamW
 from chapters.ch61_character_gpt import CharacterGPTConfig, CharacterGPTs
 from chapters.ch61_experiments import WrittenExperiment, of_length
-from chapters.ch61_order_and_format import PackedExperiment
 from chapters.ch61_written_sums import ALPHABET, NEWLINE, Format, Sample
 
 PLUS = ALPHABET.index("+")
@@ -110,8 +109,7 @@ def test_every_registered_study_can_be_drawn_and_is_about_one_number_of_digits()
         assert len({sample.digits for sample in e.samples}) == 1
         small = dataclasses.replace(e, samples=e.samples[:1], seeds=e.seeds[:1])
         tokens, written = small.objective(small.build(), None).batch(0)
-        width = e.context if isinstance(e, PackedExperiment) else e.format.width(e.digits)
-        assert tokens.shape == written.shape == (1, e.batch_size, width) and written.any()
+        assert tokens.shape == written.shape == (1, e.batch_size, e.format.width(e.digits)) and written.any()
 
 
 def test_an_answer_that_is_no_number_is_refused(monkeypatch):

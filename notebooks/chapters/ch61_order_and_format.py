@@ -1,0 +1,59 @@
+"""What the order and the format of the digits decide: how a curve is read, and what a digit depends on (chapter 61).
+
+Dimensions: N sets of sums, E evaluations.
+"""
+
+import numpy as np
+
+
+def sums_needed(sizes, shares, level: float) -> float:
+    """The number of sums from which on a share of the test is right, on a line between log sizes.
+
+    sizes, shares: (N,). The smallest size where the share is reached there, so that it is an upper bound then.
+    Raises ValueError where it is never reached.
+    """
+    sizes, shares = np.asarray(sizes, float), np.asarray(shares, float)
+    reached = np.flatnonzero(shares >= level)
+    if len(reached) == 0:
+        raise ValueError(f"{shares.tolist()} at {sizes.tolist()} sums never reach {level}")
+    i = int(reached[0])
+    if i == 0:
+        return float(sizes[0])
+    part = (level - shares[i - 1]) / (shares[i] - shares[i - 1])
+    return float(sizes[i - 1] * (sizes[i] / sizes[i - 1]) ** part)
+
+
+def first_step(step: np.ndarray, values: np.ndarray, level: float) -> float:
+    """The step of (E,) at which values (E,) are first at `level` or above, on a line between; the last if never."""
+    above = np.flatnonzero(values >= level)
+    if len(above) == 0:
+        return float(step[-1])
+    i = int(above[0])
+    if i == 0:
+        return float(step[0])
+    part = (level - values[i - 1]) / (values[i] - values[i - 1])
+    return float(step[i - 1] + part * (step[i] - step[i - 1]))
+
+
+def steps_of_fall(step: np.ndarray, loss: np.ndarray, first: int) -> float:
+    """How many steps a loss takes from nine tenths to one tenth of its fall after step `first`, (E,) both."""
+    step, loss = step[step >= first], loss[step >= first]
+    done = (loss[0] - loss) / (loss[0] - loss.min())
+    return first_step(step, done, 0.9) - first_step(step, done, 0.1)
+
+
+def local_contexts(digits: int, forward: bool, kinds: int = 100, undecided: int = 10) -> int:
+    """How many local situations a model meets that writes the columns of a sum one by one.
+
+    Least significant first it needs the digits of a column and the carry, which the column before it shows. Most
+    significant first it has to look as far down as the carry is not decided: below digits that sum to nine.
+
+    kinds: of columns, 100 pairs of digits or 19 sums of two. undecided: of these, those that sum to nine, 10 or 1.
+    """
+    if not forward:
+        return kinds + 2 * kinds * (digits - 1)
+    carries, total = 1, kinds  # ways in which the carry into a column is decided; the lowest column has none
+    for _ in range(digits - 1):
+        carries = kinds - undecided + undecided * carries
+        total += kinds * carries
+    return total

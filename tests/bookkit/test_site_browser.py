@@ -69,7 +69,8 @@ THREE_OF_A_KIND = """([places, kept]) => {
     }
     for (const element of elements.reverse()) {  // what is in an element goes before it, or keeps it
         const kind = kindOf.get(element), stays = element.childElementCount || element.shadowRoot
-        if (kept[kind] == 3 && !stays && !element.matches('img')) element.remove()
+        // The theme looks for its header a moment after the size of the window has changed.
+        if (kept[kind] == 3 && !stays && !element.matches('img, #pst-header')) element.remove()
         else kept[kind] = Math.min((kept[kind] ?? 0) + 1, 3)
     }
     return [[...kinds.keys()], kept]

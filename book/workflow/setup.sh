@@ -65,5 +65,5 @@ if ! install -r requirements.txt -e .; then
     exit 1
 fi
 # On all cores, where pip takes one; some packages have templates among their modules, which are no Python.
-.venv/bin/python -m compileall -q -j 0 .venv/lib >/dev/null 2>&1 || true
+.venv/bin/python -m compileall -q -j 0 .venv/lib arithlib book/bookkit notebooks >/dev/null 2>&1 || true
 echo "$wanted" >"$stamp"

@@ -2,6 +2,7 @@
 
 import ast
 import hashlib
+import itertools
 import json
 import re
 import subprocess
@@ -207,3 +208,12 @@ def test_what_underflows_lies_within_the_bounds():
     low, high = checker.linear((x, x), weight, checker.FLOAT32[0])
     assert computed == 0 < (x * weight).sum()
     assert low[0, 0] <= computed <= high[0, 0]
+
+
+def test_a_matrix_takes_an_interval_to_all_that_its_corners_reach():
+    rng = np.random.default_rng(0)
+    weight, ends = rng.standard_normal((4, 6)), np.sort(rng.standard_normal((2, 1, 6)), axis=0)
+    corners = np.array([ends[list(which), 0, range(6)] for which in itertools.product((0, 1), repeat=6)]) @ weight.T
+    low, high = checker.linear(ends, weight, checker.FLOAT32[0])
+    assert (low[0] <= corners.min(0)).all() and (corners.max(0) <= high[0]).all()
+    np.testing.assert_allclose([low[0], high[0]], [corners.min(0), corners.max(0)], atol=1e-5)

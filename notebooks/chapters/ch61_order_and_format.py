@@ -4,6 +4,9 @@ Dimensions: N sets of sums, E evaluations.
 """
 
 import numpy as np
+import torch
+
+from arithlib.analysis.dilution import crossing
 
 
 def sums_needed(sizes, shares, level: float) -> float:
@@ -12,18 +15,11 @@ def sums_needed(sizes, shares, level: float) -> float:
     sizes, shares: (N,). The smallest size where the share is reached there, so that it is an upper bound then.
     Raises ValueError where it is never reached.
     """
-    sizes, shares = np.asarray(sizes, float), np.asarray(shares, float)
-    reached = np.flatnonzero(shares >= level)
-    if len(reached) == 0:
-        raise ValueError(f"{shares.tolist()} at {sizes.tolist()} sums never reach {level}")
-    i = int(reached[0])
-    if i == 0:
-        return float(sizes[0])
-    part = (level - shares[i - 1]) / (shares[i] - shares[i - 1])
-    return float(sizes[i - 1] * (sizes[i] / sizes[i - 1]) ** part)
+    short = -torch.tensor(shares, dtype=torch.double)
+    return float(sizes[0]) if short[0] <= -level else crossing(sizes, short, -level)
 
 
-def first_step(step: np.ndarray, values: np.ndarray, level: float) -> float:
+def step_reaching(step: np.ndarray, values: np.ndarray, level: float) -> float:
     """The step of (E,) at which values (E,) are first at `level` or above, on a line between; the last if never."""
     above = np.flatnonzero(values >= level)
     if len(above) == 0:
@@ -39,7 +35,7 @@ def steps_of_fall(step: np.ndarray, loss: np.ndarray, first: int) -> float:
     """How many steps a loss takes from nine tenths to one tenth of its fall after step `first`, (E,) both."""
     step, loss = step[step >= first], loss[step >= first]
     done = (loss[0] - loss) / (loss[0] - loss.min())
-    return first_step(step, done, 0.9) - first_step(step, done, 0.1)
+    return step_reaching(step, done, 0.9) - step_reaching(step, done, 0.1)
 
 
 def local_contexts(digits: int, forward: bool, kinds: int = 100, undecided: int = 10) -> int:

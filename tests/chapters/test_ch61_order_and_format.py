@@ -7,7 +7,7 @@ import pytest
 
 from arithlib import experiments
 from chapters.ch61_character_gpt import CharacterGPTs
-from chapters.ch61_order_and_format import first_step, local_contexts, steps_of_fall, sums_needed
+from chapters.ch61_order_and_format import local_contexts, step_reaching, steps_of_fall, sums_needed
 from chapters.ch61_written_sums import ALPHABET
 
 
@@ -38,7 +38,7 @@ def test_sums_needed_is_where_the_line_between_log_sizes_crosses():
     assert sums_needed([100, 1000, 10_000], [0.0, 0.25, 0.75], 0.5) == pytest.approx(1000 * 10**0.5)
     assert sums_needed([100, 1000], [0.6, 0.9], 0.5) == 100
     assert sums_needed([100, 1000], [0.1, 0.5], 0.5) == 1000
-    with pytest.raises(ValueError, match="never reach 0.5"):
+    with pytest.raises(ValueError, match="do not fall"):
         sums_needed([100, 1000], [0.1, 0.4], 0.5)
 
 
@@ -50,7 +50,7 @@ def test_a_fall_is_timed_from_nine_tenths_to_one_tenth():
     assert steps_of_fall(step, sudden, 100) == pytest.approx(0.8 * 50)
     with_start = np.where(step < 100, 5.0, line)  # what is learned before counts for nothing
     assert steps_of_fall(step, with_start, 100) == pytest.approx(0.8 * 400)
-    assert first_step(step, 2.0 - line, 0.5) == 400 and first_step(step, line, 9.0) == 1000
+    assert step_reaching(step, 2.0 - line, 0.5) == 400 and step_reaching(step, line, 9.0) == 1000
 
 
 @pytest.mark.parametrize("digits", [1, 2, 3])

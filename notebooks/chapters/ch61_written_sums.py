@@ -157,6 +157,18 @@ class Sample:
         return generator.permutation(drawn)
 
 
+@of_kind("set-of-sums-of-equal-lengths")
+@dataclass(frozen=True)
+class EqualLengths(Sample):
+    """A random set of sums of which both operands have as many digits: 345 + 678, and not 12 + 345."""
+
+    def draw(self, seed: int, without: np.ndarray) -> np.ndarray:
+        """(size, 2) operands in random order. Sums of unequal lengths are left out as if a test had them."""
+        lengths = np.char.str_len(np.arange(10**self.digits).astype(str))
+        unequal = np.argwhere(lengths[:, None] != lengths)
+        return super().draw(seed, np.concatenate([without, unequal]))
+
+
 def uniform_pairs(digits: int, size: int, seed: int) -> np.ndarray:
     """(size, 2) operands below 10^digits, all equally likely."""
     return np.random.default_rng([seed, 3]).integers(10**digits, size=(size, 2))

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from arithlib.training import AdamW
 from chapters.ch61_experiments import WrittenExperiment
-from chapters.ch61_written_sums import Format, Sample
+from chapters.ch61_written_sums import EqualLengths, Format, Sample
 
 SEEDS = (0, 1, 2)
 STEPS = 1500
@@ -33,14 +33,24 @@ def presets():
     def run(name, samples, **more):
         return replace(study, name=f"written-{name}", samples=samples, **more)
 
-    for style, sizes in SIZES.items():
+    def of_style(name, style, samples, **more):
         steps, batch = LENGTHS[style]
-        yield run(
-            style, tuple(map(Sample, sizes)),
-            format=Format(style), batch_size=batch, steps=steps, evaluate_every=50,
-        )  # fmt: skip
+        more = {"format": Format(style), "batch_size": batch, "steps": steps, "evaluate_every": 50} | more
+        return run(name, samples, **more)
+
+    for style, sizes in SIZES.items():
+        yield of_style(style, style, tuple(map(Sample, sizes)))
     yield run(
         "table", tuple(Sample(size, shares=(0.0, 1.0)) for size in (500, 750, 1000, 1500, 2000, 4000)),
         seeds=tuple(range(10)),
     )  # fmt: skip
+    yield of_style("padded", "plain", (Sample(10_000),), format=Format(padded=3))
+    yield of_style("unbalanced", "plain", (Sample(10_000, shares=(0.0, 0.01, 0.99)),))
     yield run("left-out", tuple(Sample(10_000, left_out=number) for number in (10, 100, 500)))
+    # Once with 12 + 345 among the sums of three digits, once with both operands of one length.
+    gap = (0.01, 0.0, 0.99)
+    yield of_style("gap", "plain", (Sample(10_000, shares=gap), EqualLengths(10_000, shares=gap)))
+    noises = (("sums",), ("carries",), ("sums", "carries"))
+    yield of_style(
+        "noise", "simplified", tuple(Sample(size, noise=noise) for size in (1000, 2000) for noise in noises)
+    )

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from chapters.ch61_written_sums import ALPHABET, NEWLINE, STYLES, Format, Sample, last_number, uniform_pairs
+from chapters.ch61_written_sums import ALPHABET, NEWLINE, STYLES, EqualLengths, Format, Sample, last_number, uniform_pairs
 
 PAIRS = np.array([[0, 0], [1, 9], [7, 48], [99, 1], [128, 367], [999, 999], [5, 995]])
 
@@ -92,6 +92,15 @@ def test_a_set_has_the_mixture_that_it_says_without_the_test():
         wanted = [round(0.01 * size), round(0.09 * size)]
         assert abs(size - lengths[0] - wanted[0]) <= 2 and abs(lengths[0] - lengths[1] - wanted[1]) <= 1
     assert not np.array_equal(Sample(500).draw(3, test), Sample(500).draw(4, test))
+
+
+def test_both_operands_of_equal_lengths_have_them():
+    test = uniform_pairs(3, 500, 7)
+    drawn = EqualLengths(2000, shares=(0.01, 0.0, 0.99)).draw(3, test)
+    lengths = np.vectorize(lambda n: len(str(n)))(drawn)
+    assert (lengths[:, 0] == lengths[:, 1]).all() and np.bincount(lengths[:, 0]).tolist() == [0, 20, 0, 1980]
+    assert len({*map(tuple, drawn.tolist())}) == 2000
+    assert not {*map(tuple, drawn.tolist())} & {*map(tuple, test.tolist())}
 
 
 def test_numbers_left_out_occur_nowhere():

@@ -82,7 +82,7 @@ class Settled:
     share, steps: by less than this share of their squared norm, over so many steps.
     """
 
-    share: float = 0.03
+    share: float = 0.02
     steps: int = 100
 
     def reached(self, history: dict[str, list]) -> bool:

@@ -3,7 +3,16 @@
 import numpy as np
 import pytest
 
-from chapters.ch61_written_sums import ALPHABET, NEWLINE, STYLES, EqualLengths, Format, Sample, last_number, uniform_pairs
+from chapters.ch61_written_sums import (
+    ALPHABET,
+    NEWLINE,
+    STYLES,
+    EqualLengths,
+    Format,
+    Sample,
+    last_number,
+    uniform_pairs,
+)
 
 PAIRS = np.array([[0, 0], [1, 9], [7, 48], [99, 1], [128, 367], [999, 999], [5, 995]])
 

@@ -14,7 +14,7 @@ from arithlib.settings import of_kind
 from chapters.ch61_character_gpt import CharacterGPTConfig, CharacterGPTs
 from chapters.ch61_experiments import losses
 from chapters.ch61_written_sums import Lines
-from chapters.ch68_written_products import ProductFormat, Products, last_number
+from chapters.ch68_written_products import ProductFormat, Products, last_number, of_lengths, times_seen
 
 TEST_SEED = 2403_05845
 
@@ -69,6 +69,8 @@ class ProductsExperiment(Experiment):
     longest: digits of the longest operands in tests. Texts of training begin at a random place of a table of
     positions that is as long as the longest text of a test, so that training shows every position.
     test_size: products of every pair of lengths in tests, or a fifth of those there are.
+    unseen_size: of products of the longest length of training that are not in a model's pool, how many are compared
+    with those that are (`finish`).
     """
 
     format: ProductFormat
@@ -79,6 +81,7 @@ class ProductsExperiment(Experiment):
     d_model: int = 64
     n_layers: int = 3
     test_size: int = 100
+    unseen_size: int = 0
 
     @property
     def room(self) -> int:
@@ -129,7 +132,8 @@ class ProductsExperiment(Experiment):
 
         by_lengths: (*longest) share of products whose last number is right as the models write them by themselves.
         With a pool, trained: share of the products of training whose text is right in every token, given those
-        before it.
+        before it. With unseen_size, N: right (N) whether a text not trained on is right in every token, and seen (N)
+        how often the rarest of its partial products was trained on.
         """
         measured = {}
         tests = self.products.tests(self.longest, self.test_size, TEST_SEED)
@@ -141,4 +145,17 @@ class ProductsExperiment(Experiment):
                 for index, lines in enumerate(self.objective(model, None).pools)
             ]
             measured["trained"] = torch.stack(right).double().mean(1).numpy()
+        if self.unseen_size:
+            both = np.array([self._unseen(model, index) for index in range(len(self.seeds))], np.int16)
+            measured |= {"right": both[:, 0], "seen": both[:, 1]}
         return {name: values[None] for name, values in measured.items()}
+
+    def _unseen(self, model, index):
+        """(N,) right and (N,) seen of the model of one seed."""
+        n, seed = self.products.digits, self.seeds[index]
+        without = np.concatenate(list(self.products.tests((n, n), self.test_size, TEST_SEED).values()))
+        pool = self.products.pooled(seed, without)
+        drawn = of_lengths(n, n, 4 * self.unseen_size, np.random.default_rng([TEST_SEED, seed]))
+        pairs = drawn[~self.products.among(drawn, pool)][: self.unseen_size]
+        right, _ = self.score(model, self.lines(pairs))
+        return right[index].numpy(), times_seen(pairs, pool)

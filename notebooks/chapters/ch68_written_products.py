@@ -11,6 +11,7 @@ The tokens are those of `ch61_written_sums`, with `*` in the place of `+`.
 Dimensions: B products, T characters of the longest, D digits.
 """
 
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -78,6 +79,15 @@ class ProductFormat:
 def partial_products(a: int, b: int) -> list[int]:
     """The product of a with each digit of b, lowest first, at its place; their sum is a b."""
     return [a * int(digit) * 10**place for place, digit in enumerate(reversed(str(b)))]
+
+
+def times_seen(pairs: np.ndarray, pool: np.ndarray) -> np.ndarray:
+    """(B,) how often the rarest partial product of each of (B, 2) was a partial product of a pool, (M, 2).
+
+    The place does not count: 34 times 2 is one in 34 times 12 and in 34 times 23.
+    """
+    counts = Counter((a, digit) for a, b in pool.tolist() for digit in str(b))
+    return np.array([min(counts[a, digit] for digit in str(b)) for a, b in pairs.tolist()])
 
 
 def last_number(tokens: Tensor) -> str:

@@ -33,3 +33,6 @@ def presets():
     yield run("padded-reversed", format=ProductFormat(reverse=True, padded=2))
     yield run("padded-plain", format=ProductFormat(padded=2))
     yield run("long", products=Products(5), longest=(5, 5), batch_size=16, steps=1500, test_size=50)
+    yield run(
+        "few", format=ProductFormat(steps=True, reverse=True), products=Products(2, pool=1000), unseen_size=2000,
+    )  # fmt: skip

@@ -180,14 +180,8 @@ class GroupComposer:
         return torch.stack([self.elements(state) for state in run([self.layer] * loops, x)])
 
     def __call__(self, words: Tensor, loops: int | None = None) -> Tensor:
-        """(B, N) words -> (B,) the element at the last token after all loops.
-
-        With r loops to go no token beyond the last 2^r can reach it any more, so those are not run.
-        """
-        x = self.embed(words).to(self.layer.W_Q.dtype)
-        for left in reversed(range(self.loops if loops is None else loops)):
-            x = self.layer(x)[:, -(2**left) :]
-        return self.elements(x)[:, -1]
+        """(B, N) words -> (B,) the element at the last token after all loops."""
+        return self.states(words, loops)[-1, :, -1]
 
 
 # ---- theorem 2.2: many layers, few of them different, as one looped layer ----------------------------------------

@@ -40,21 +40,9 @@ class SumsObjective:
     @torch.no_grad()
     def evaluate(self, model: CharacterGPTs) -> dict[str, np.ndarray]:
         """exact_match, loss: (samples, seeds) on 200 sums of the test, the right text being read."""
-        right, loss = self.score(model, self.test[:200])
+        right, loss = score(model, self.test[:200])
         by_member = self.experiment.by_member
         return {"exact_match": by_member(right.double().mean(1)), "loss": by_member(loss)}
-
-    @torch.no_grad()
-    def score(self, model: CharacterGPTs, lines: Lines) -> tuple[Tensor, Tensor]:
-        """(S, B) whether all that a model is to write is right, and (S,) mean losses.
-
-        Greedy decoding writes exactly those texts right: up to a first mistake it reads the same.
-        """
-        S = len(self.experiment.members)
-        tokens, written = (part.expand(S, -1, -1) for part in (lines.tokens, lines.written))
-        said = model(tokens[..., :-1]).argmax(-1)
-        right = ((said == tokens[..., 1:]) | ~written[..., 1:]).all(-1)
-        return right, losses(model, tokens, written)
 
 
 def losses(model: CharacterGPTs, tokens: Tensor, written: Tensor) -> Tensor:
@@ -62,6 +50,18 @@ def losses(model: CharacterGPTs, tokens: Tensor, written: Tensor) -> Tensor:
     logits, asked = model(tokens[..., :-1]), written[..., 1:]
     each = F.cross_entropy(logits.flatten(0, 2), tokens[..., 1:].flatten(), reduction="none").view_as(asked)
     return (each * asked).sum((1, 2)) / asked.sum((1, 2))
+
+
+@torch.no_grad()
+def score(model: CharacterGPTs, lines: Lines) -> tuple[Tensor, Tensor]:
+    """(S, B) whether all that each of the S models is to write of (B) lines is right, and (S,) mean losses.
+
+    Greedy decoding writes exactly those texts right: up to a first mistake it reads the same.
+    """
+    tokens, written = (part.expand(len(model.W_E), -1, -1) for part in (lines.tokens, lines.written))
+    said = model(tokens[..., :-1]).argmax(-1)
+    right = ((said == tokens[..., 1:]) | ~written[..., 1:]).all(-1)
+    return right, losses(model, tokens, written)
 
 
 @of_kind("written-sums-study")

@@ -12,7 +12,7 @@ from torch import Tensor
 from arithlib.experiments.base import Experiment
 from arithlib.settings import of_kind
 from chapters.ch61_character_gpt import CharacterGPTConfig, CharacterGPTs
-from chapters.ch61_experiments import losses
+from chapters.ch61_experiments import losses, score
 from chapters.ch61_written_sums import Lines
 from chapters.ch68_written_products import ProductFormat, Products, last_number, of_lengths, times_seen
 
@@ -57,7 +57,7 @@ class ProductsObjective:
     @torch.no_grad()
     def evaluate(self, model: CharacterGPTs) -> dict[str, np.ndarray]:
         """exact_match, loss: (S,) on twenty products of every pair of lengths, the right text being read."""
-        right, loss = self.experiment.score(model, self.sample)
+        right, loss = score(model, self.sample)
         return {"exact_match": right.double().mean(1).numpy(), "loss": loss.numpy()}
 
 
@@ -105,17 +105,6 @@ class ProductsExperiment(Experiment):
         return ProductsObjective(self)
 
     @torch.no_grad()
-    def score(self, model: CharacterGPTs, lines: Lines) -> tuple[Tensor, Tensor]:
-        """(S, B) whether all that a model is to write is right, and (S,) mean losses, the right text being read.
-
-        Greedy decoding writes exactly those texts right: up to a first mistake it reads the same.
-        """
-        tokens, written = (part.expand(len(self.seeds), -1, -1) for part in (lines.tokens, lines.written))
-        said = model(tokens[..., :-1]).argmax(-1)
-        right = ((said == tokens[..., 1:]) | ~written[..., 1:]).all(-1)
-        return right, losses(model, tokens, written)
-
-    @torch.no_grad()
     def answers(self, model: CharacterGPTs, pairs: np.ndarray) -> np.ndarray:
         """(N, 2) operands -> (S, N) whether the last number that a model writes by itself is the product."""
         lines, S = self.lines(pairs), len(self.seeds)
@@ -141,7 +130,7 @@ class ProductsExperiment(Experiment):
         measured["by_lengths"] = np.stack(shares, 1).reshape(len(self.seeds), *self.longest)
         if self.products.pool:
             right = [
-                torch.cat([self.score(model, lines[i : i + 1000])[0][index] for i in range(0, len(lines), 1000)])
+                torch.cat([score(model, lines[i : i + 1000])[0][index] for i in range(0, len(lines), 1000)])
                 for index, lines in enumerate(self.objective(model, None).pools)
             ]
             measured["trained"] = torch.stack(right).double().mean(1).numpy()
@@ -157,5 +146,5 @@ class ProductsExperiment(Experiment):
         pool = self.products.pooled(seed, without)
         drawn = of_lengths(n, n, 4 * self.unseen_size, np.random.default_rng([TEST_SEED, seed]))
         pairs = drawn[~self.products.among(drawn, pool)][: self.unseen_size]
-        right, _ = self.score(model, self.lines(pairs))
+        right, _ = score(model, self.lines(pairs))
         return right[index].numpy(), times_seen(pairs, pool)

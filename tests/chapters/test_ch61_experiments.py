@@ -10,7 +10,7 @@ from short_runs import seeded, trained
 from arithlib import experiments
 from arithlib.training import AdamW
 from chapters.ch61_character_gpt import CharacterGPTConfig, CharacterGPTs
-from chapters.ch61_experiments import WrittenExperiment, of_length
+from chapters.ch61_experiments import WrittenExperiment, of_length, score
 from chapters.ch61_written_sums import ALPHABET, NEWLINE, Format, Sample
 
 PLUS = ALPHABET.index("+")
@@ -61,7 +61,7 @@ def test_right_as_read_is_right_as_written():
     model, _ = trained(e)
     pairs = sample.draw(0, e.test_pairs())
     lines = e.lines(pairs)
-    right, _ = e.objective(model, None).score(model, lines)
+    right, _ = score(model, lines)
     said = model.complete(lines.tokens[None], lines.written.int().argmax(1)[None])[0]
     assert torch.equal(right[0], (said == lines.tokens).all(1))
     assert 0 < right.double().mean() < 1, "else this compares nothing"

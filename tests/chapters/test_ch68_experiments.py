@@ -6,6 +6,7 @@ import torch
 from short_runs import trained
 
 from arithlib.training import AdamW
+from chapters.ch61_experiments import score
 from chapters.ch61_written_sums import NEWLINE
 from chapters.ch68_experiments import ProductsExperiment
 from chapters.ch68_written_products import ProductFormat, Products
@@ -56,7 +57,7 @@ def test_right_as_read_is_right_as_written(steps):
     model, _ = trained(e)
     pairs = np.stack(np.divmod(np.arange(100), 10), 1)
     lines = e.lines(pairs)
-    right, _ = e.score(model, lines)
+    right, _ = score(model, lines)
     said = model.complete(lines.tokens.expand(2, -1, -1), lines.written.int().argmax(1).expand(2, -1))
     assert torch.equal(right, (said == lines.tokens).all(-1))
     assert 0 < right.double().mean() < 1, "else this compares nothing"
@@ -71,7 +72,7 @@ def test_what_a_finished_run_measures():
     test = e.products.test(2, 1, e.test_size, 2403_05845)
     assert found["by_lengths"][0, :, 1, 0] == pytest.approx(e.answers(model, test).mean(1))
     pool = e.objective(model, None).pools[1]
-    assert found["trained"][0, 1] == pytest.approx(e.score(model, pool)[0][1].double().mean().item())
+    assert found["trained"][0, 1] == pytest.approx(score(model, pool)[0][1].double().mean().item())
     assert "trained" not in tiny(products=Products(1)).finish(model, run)
 
 

@@ -195,9 +195,11 @@ def make(
         minutes=minutes,
         until=experiment.until,
     )
-    model = experiment.kept_model(model.cpu()).eval()
+    if experiment.scale != "gpu":  # a run that was sized for a GPU has tests of that size, too
+        model = model.cpu()
+    model = experiment.kept_model(model).eval()
     history = run.history | experiment.finish(model, run)
-    trained = Trained(experiment, model, history, provenance(experiment, history, run.seconds, device))
+    trained = Trained(experiment, model.cpu(), history, provenance(experiment, history, run.seconds, device))
     write(trained, folder)
     state.unlink(missing_ok=True)
     return trained

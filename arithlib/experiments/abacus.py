@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from arithlib.analysis.addressing import last_rows
 from arithlib.decoding import greedy
 from arithlib.exact_match import length_grid, score
 from arithlib.experiments.base import Experiment
@@ -22,31 +23,34 @@ PROBES = ((1, 1), (57, 24), (999_999, 8888), (int("789" * 50), int("12" * 20)))
 REACH = (1, 1.25, 1.5, 2, 3, 5)
 # Problems for each pair of lengths on the grids of `finish`.
 CELL = 50
+# Groups of similar length in which a batch is computed: less filling. A GPU takes twice as long for three as for one.
+GROUPS = {"cpu": 3, "cuda": 1}
+
+
+# Layers that training compiles are as written in tests, where each shape comes but once.
+as_written = torch.compiler.set_stance("force_eager")
+
+
+def half_precision(device: torch.device) -> torch.autocast:
+    """Products in bfloat16 where that device is a GPU, and nothing else changed."""
+    return torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda")
 
 
 class OperandObjective:
     """Cross-entropy of the answers of fresh problems at every step, seeded by the step.
 
-    On a CPU a batch is computed in three groups of similar length; on a GPU at one width in bfloat16, compiled.
+    On a CPU a batch is computed in three groups of similar length; on a GPU in bfloat16, by compiled layers.
     """
 
     def __init__(self, experiment: "AbacusExperiment", model: LoopedTransformer, device: torch.device):
-        self.experiment, self.device, on_gpu = experiment, device, device.type == "cuda"
-        self.parts = 1 if on_gpu else 3
-        if on_gpu:
+        self.experiment, self.device = experiment, device
+        if device.type == "cuda":
             model.kernel = best_kernel(device, biased="fire" in model.positions.parts)
             print(f"attention kernel: {model.kernel}", flush=True)
             for layer in model.layers:
-                layer.compile()
-        task = experiment.task
-        held_out = experiment.apart(device=device)
-        self.held_out = task.sample(experiment.evaluation_count, held_out)
-        self.by_length = []
-        for times in REACH:
-            length = round(times * task.max_digits)
-            lengths = torch.full((experiment.evaluation_count // 4, 2), length)
-            self.by_length.append(task.problems(lengths, held_out))
-        self.probes = [task.from_numbers([probe], device) for probe in PROBES]
+                layer.compile(dynamic=True)
+        self.held_out, self.by_length = experiment.tests(device)
+        self.probes = [experiment.task.from_numbers([probe], device) for probe in PROBES]
 
     def loss(self, model: LoopedTransformer, step: int) -> Tensor:
         e = self.experiment
@@ -55,9 +59,9 @@ class OperandObjective:
         problems = e.task.sample(e.batch_size, generator)
         offset = e.offsets.draw(e.batch_size, generator).expand(e.batch_size, 1)
         learned = self._learned(problems)[:, 1:].sum()
-        parts = [problems] if self.parts == 1 else problems.by_length(self.parts)
+        parts = problems.by_length(GROUPS[self.device.type])
         offsets = offset.split([len(part) for part in parts])
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
+        with half_precision(self.device):
             total = sum(
                 e.loss(model, part, own, loops, self._learned(part)) for part, own in zip(parts, offsets, strict=True)
             )
@@ -69,6 +73,7 @@ class OperandObjective:
             return problems.answer_mask
         return torch.arange(problems.tokens.shape[1], device=self.device) < problems.stop[:, None]
 
+    @as_written
     @torch.no_grad()
     def evaluate(self, model: LoopedTransformer) -> dict[str, float | np.ndarray]:
         """On held-out problems, at the model's own fixed offset.
@@ -89,7 +94,7 @@ class OperandObjective:
         }
 
     def _score(self, model, problems, **more):
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
+        with half_precision(self.device):
             return score(model, problems, **more)
 
 
@@ -139,6 +144,14 @@ class AbacusExperiment(Experiment):
         steps = max(len(str(a)), len(str(b))) + 2
         return self.task.read(greedy(model, self.task.ask(a, b, model.device), steps)[0])
 
+    def tests(self, device: torch.device | str = "cpu") -> tuple[Problems, list[Problems]]:
+        """Problems as in training, and problems with both operands at each multiple REACH of the training length."""
+        task, held_out = self.task, self.apart(device=device)
+        lengths = [torch.full((self.evaluation_count // 4, 2), round(times * task.max_digits)) for times in REACH]
+        return task.sample(self.evaluation_count, held_out), [task.problems(each, held_out) for each in lengths]
+
+    @as_written
+    @torch.no_grad()
     def finish(self, model, run):
         """What only the finished run can give: later questions to weights that are not shipped, and to snapshots.
 
@@ -146,12 +159,18 @@ class AbacusExperiment(Experiment):
         many digits have trained addresses.
         exact_match_grid: (1, O, 2 N, 2 N), where there is more than addition, for each of O operations and 1 to 2 N
         digits in either operand, likewise; CELL problems a pair.
+        Of an adder for a GPU, CELL problems a pair, at its own offset or the last with trained rows for all digits:
+        grid_double: (1, 20, 20) both operands to 2 N digits; by_loops: (1, 2 R) its mean after 1 to 2 R loops.
+        grid_far: (1, 10, 10) both to 5 N. diagonal: (1, L) both of 1 to L digits, which fill the trained rows.
+        by_offset: (1, k + 5) both of N digits, at every offset and five beyond.
         Of S snapshots, on sums of two numbers of n digits, evaluation_count for each n to N, snapshot_step: (S,),
         exact_match_by_digits: (S, N), and error_by_place: (S, M) share of wrong tokens at each place for n = N.
         """
         measured = {} if self.ships_weights else {"exact_match_together": self._together(model)}
         if self.task.operations != "+":
             measured["exact_match_grid"] = self._grids(model)
+        elif self.scale == "gpu":
+            measured |= self._reach(model)
         return measured | (self._at_snapshots(run) if run.snapshots else {})
 
     def offset_ensemble(self, model: LoopedTransformer, digits: int) -> list[Offsets] | None:
@@ -167,10 +186,31 @@ class AbacusExperiment(Experiment):
 
     def _together(self, model):
         shares = []
-        for problems in self.objective(model, torch.device("cpu")).by_length:
-            scores = score(model, problems, offsets=self.offset_ensemble(model, problems.a.shape[1]))
+        for problems in self.tests(model.device)[1]:
+            with half_precision(model.device):
+                scores = score(model, problems, offsets=self.offset_ensemble(model, problems.a.shape[1]))
             shares.append(float(scores.exact.double().mean()))
         return np.array([shares])
+
+    def _reach(self, model):
+        N, R = self.task.max_digits, self.model.n_loops
+        last = last_rows(N, self.offsets.k)["operand"]
+
+        def grid(lengths, offset=self.model.offset, beyond=0, **more):
+            offsets = Offsets("fixed", value=min(offset, last + beyond - max(lengths)))
+            return length_grid(
+                model, self.task, lengths, lengths, count=CELL, seed=2**31 + 3 + self.seed, offsets=offsets, **more
+            )
+
+        double, far = ([times * N * (i + 1) // cells for i in range(cells)] for times, cells in ((2, 20), (5, 10)))
+        with half_precision(model.device):
+            measured = {
+                "grid_double": grid(double), "grid_far": grid(far),
+                "by_loops": [grid(double, loops=loops).mean() for loops in range(1, 2 * R + 1)],
+                "diagonal": [grid([n]).item() for n in range(1, last + 1)],
+                "by_offset": [grid([N], offset, beyond=5).item() for offset in range(self.offsets.k + 5)],
+            }  # fmt: skip
+        return {name: np.array([values]) for name, values in measured.items()}
 
     def _grids(self, model):
         lengths = range(1, 2 * self.task.max_digits + 1)

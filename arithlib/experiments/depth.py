@@ -119,8 +119,8 @@ class AdditionExperiment(DepthExperiment):
 
     def finish(self, model, run):
         """accuracy_by_count: (1, C) for all counts, trained and further, in ascending order."""
-        objective = self.objective(model, next(model.parameters()).device)
-        generator = self.apart(1)
+        objective = self.objective(model, model.device)
+        generator = self.apart(1, model.device)
         counts = sorted(self.counts + self.further)
         return {
             "accuracy_by_count": np.array(
@@ -159,7 +159,7 @@ class HopExperiment(DepthExperiment):
 
     def finish(self, model, run):
         """accuracy_by_loops: (1, L + 2) after 1 to L + 2 loops, at the end."""
-        objective = self.objective(model, next(model.parameters()).device)
-        examples = self.examples(5 * self.evaluation_count, self.apart(1))
+        objective = self.objective(model, model.device)
+        examples = self.examples(5 * self.evaluation_count, self.apart(1, model.device))
         loops = range(1, self.model.n_loops + 3)
         return {"accuracy_by_loops": np.array([[objective.accuracy(model, *examples, loops=r) for r in loops]])}

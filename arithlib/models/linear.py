@@ -19,15 +19,19 @@ def product(x: Tensor, weight: Tensor, bias: Tensor | None = None, gelu: bool = 
 
     gelu: apply the GELU to it, which costs little before the result leaves the caches.
     """
-    onednn = torch.backends.mkldnn.is_available() and torch.backends.mkldnn.enabled
     suited = x.device.type == "cpu" and x.dtype == torch.float32 and x.shape[:-1].numel() >= FEWEST_ROWS
-    if not (onednn and suited) or torch.is_autocast_enabled("cpu"):  # which keeps half as much for the backward pass
+    if not (suited and _has_onednn()) or torch.is_autocast_enabled("cpu"):  # which keeps half as much for backward
         y = F.linear(x, weight, bias)
     elif torch.is_grad_enabled():
         y = _Product.apply(x, weight, bias)
     else:
         return _onednn(x, weight, bias, "gelu" if gelu else "none")
     return F.gelu(y) if gelu else y
+
+
+def _has_onednn() -> bool:
+    # Asked last: a compiler of graphs, which a GPU has, cannot look into it and would stop at every product.
+    return torch.backends.mkldnn.is_available() and torch.backends.mkldnn.enabled
 
 
 def _onednn(x, weight, bias=None, then="none"):

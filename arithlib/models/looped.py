@@ -242,7 +242,7 @@ class ProgressiveLoss:
         """(n, k): loops without gradient, loops with. generator: on the CPU."""
 
         def uniform(low, high):
-            return int(torch.randint(low, high + 1, (1,), generator=generator))
+            return int(torch.randint(low, high + 1, (1,), generator=generator, device=generator.device))
 
         if not self.truncate:
             return 0, uniform(1, n_loops)

@@ -42,7 +42,7 @@ class GraphExperiment(DepthExperiment):
 
     def finish(self, model, run):
         """accuracy_by_loops: (1, L + 2, depths) after 1 to L + 2 loops, at the end."""
-        objective = self.objective(model, next(model.parameters()).device)
+        objective = self.objective(model, model.device)
         generator = self.apart(1, objective.device)
         tests = self.tests(5 * self.evaluation_count, generator)
         loops = range(1, self.model.n_loops + 3)

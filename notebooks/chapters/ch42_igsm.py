@@ -183,7 +183,7 @@ class Graphs:
 
         minus = torch.rand(B, N, A, **rng) < 0.5
         factors = torch.where(minus, p - 1, 1)
-        large = torch.randint(2, p, (B, N), **rng) if p > 2 else torch.ones(B, N, dtype=torch.long)
+        large = torch.randint(2, p, (B, N), **rng) if p > 2 else torch.ones_like(names)
         factors[:, :, 0] = torch.where(torch.rand(B, N, **rng) < self.factor_share, large, 1)
         constants = torch.randint(p, (B, N), **rng) * (depth == 0)
         return Problems(names, depth, constants, operands, factors * (operands != NOWHERE))
@@ -219,9 +219,8 @@ class Graphs:
                 columns.append((torch.where(here, torch.where(factor == 1, plus, minus), blank), NOWHERE))
             due = torch.where(here & (ready.gather(1, term) < line) & everywhere, values.gather(1, term), NOWHERE)
             columns.append((torch.where(here, named.gather(1, term), problems.constants if a == 0 else blank), due))
-        pairs = torch.stack(
-            [torch.stack(torch.broadcast_tensors(*map(torch.as_tensor, pair))) for pair in columns], 3
-        )
+        columns = [[torch.as_tensor(part, device=named.device) for part in pair] for pair in columns]
+        pairs = torch.stack([torch.stack(torch.broadcast_tensors(*pair)) for pair in columns], 3)
         pairs = pairs.gather(2, order[None, :, :, None].expand_as(pairs)).flatten(2)  # (2, B, N width)
         ends = (
             torch.full((B, 1), self.sign("?"), device=named.device),

@@ -9,7 +9,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from arithlib import checkpoints, experiments
 from arithlib.checkpoints import Trained
-from arithlib.experiments import Experiment
+from arithlib.experiments import Experiment, abacus
 from arithlib.experiments.abacus import AbacusExperiment
 from bookkit import published
 
@@ -131,7 +131,8 @@ def petaflops(run: Experiment) -> float:
         model = run.build()
     generator = run.generator(0)
     if isinstance(run, AbacusExperiment):
-        texts = [run.task.sample(run.batch_size, generator).tokens[:, :-1]]
+        parts = run.task.sample(run.batch_size, generator).by_length(abacus.GROUPS["cuda"])
+        texts = [part.tokens[:, :-1] for part in parts]
     else:
         texts = [tokens for tokens, _ in run.batch(generator)]
     with torch.no_grad(), FlopCounterMode(display=False) as counter:

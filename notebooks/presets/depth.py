@@ -2,7 +2,7 @@
 
 arithlib train "depth-hop-*"        a minute each on one core
 arithlib train "depth-add-*"        two minutes each on one core
-arithlib train "depth-gpu-*"        those of the published width, a minute or two each on a GPU
+arithlib train "depth-gpu-*"        those of the published width, one to nine minutes each on a GPU
 """
 
 from arithlib.experiments import sweep
@@ -88,13 +88,13 @@ def _paper_sized():
     """Table 1 whole, missing rows included, at the published widths and batches; a fortieth of the steps."""
     common = dict(**of_steps(5000, lr=1e-3), scale="gpu", ships_weights=False, **of_shapes([(1, 1)])["1x1"])
     sums = AdditionExperiment(
-        name="depth-gpu-add", about="2 to 32 numbers of three digits: 2 minutes", batch_size=1020, **common
+        name="depth-gpu-add", about="2 to 32 numbers of three digits: up to nine minutes", batch_size=1020, **common
     )
     yield from sweep(sums, of_shapes(shapes(12), d_model=256, n_heads=8), SEEDS)
     for p in (16, 32):
         hops = HopExperiment(
             name=f"depth-gpu-hop{p}",
-            about=f"{p} hops in 256 tokens: a minute",
+            about=f"{p} hops in 256 tokens: up to two minutes",
             task=Hops(p),
             batch_size=256,
             **common,

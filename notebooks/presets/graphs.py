@@ -1,7 +1,7 @@
 """Runs: symbolic grade-school problems (chapter 42): k layers looped L times, source 003, table 2.
 
 arithlib train "graphs-*x*-s0"        the six shapes of one seed: five minutes on one idle core
-arithlib train "graphs-gpu-*"         the published width and size of problem, three minutes each on a GPU
+arithlib train "graphs-gpu-*"         the published width and size of problem, two minutes each on a GPU
 """
 
 from dataclasses import replace
@@ -30,7 +30,7 @@ def presets():
     large = Graphs()
     published = of_shapes(PUBLISHED, d_model=128, n_heads=8, d_vocab=len(large.words))
     run = GraphExperiment(
-        name="graphs-gpu", about="twelve parameters: three minutes", task=large, **of_steps(10_000, lr=1e-3),
+        name="graphs-gpu", about="twelve parameters: two minutes", task=large, **of_steps(10_000, lr=1e-3),
         batch_size=256, scale="gpu", ships_weights=False, **published["1x1"],
     )  # fmt: skip
     yield from sweep(run, published, SEEDS)

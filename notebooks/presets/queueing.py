@@ -20,7 +20,7 @@ from arithlib.files import write_atomic
 from arithlib.training import OutOfTime
 
 PART_BYTES = 16 * 2**20
-PARTS = 8
+PARTS = 4
 # Patterns of names. The paper's adder first; then of the published tables one layer, its loops, and as many layers.
 QUEUE = (
     "abacus-gpu-s*",
@@ -38,7 +38,8 @@ def queue() -> list[Experiment]:
 
 
 def work(minutes: float, out: Path, device: str | None = None) -> list[Path]:
-    """Train what is missing until the time is up, then pack what was made; returns the parts.
+    """Train what is missing until the time is up, then pack what was made, of runs that do not ship
+    weights their measurements alone; returns the parts.
 
     out: folder for weights, states and parts. What an earlier sitting left there is continued, not made again.
     """
@@ -51,6 +52,9 @@ def work(minutes: float, out: Path, device: str | None = None) -> list[Path]:
             break
         try:
             trained = checkpoints.make(experiment.name, out, device=device, minutes=left)
+            if not experiment.ships_weights:
+                trained.model = None
+                checkpoints.write(trained, out)
             print(f"{experiment.name}: done in {trained.provenance['seconds']:.0f} s", flush=True)
         except OutOfTime as stop:
             print(stop, flush=True)

@@ -9,11 +9,12 @@ import pytest
 import torch
 
 from arithlib import checkpoints, experiments, training
+from arithlib.experiments import abacus
 from arithlib.experiments.abacus import AbacusExperiment, OperandObjective
 from arithlib.models.looped import LoopedConfig, LoopedTransformer, ProgressiveLoss
-from arithlib.models.positions import Offsets
+from arithlib.models.positions import Offsets, number_index
 from arithlib.tasks.operands import OperandTask
-from arithlib.tokenizer import ALPHABET, END
+from arithlib.tokenizer import ALPHABET, END, EQUALS
 from arithlib.training import AdamW, OutOfTime, Run
 
 TINY = AbacusExperiment(
@@ -182,6 +183,30 @@ def test_more_than_addition_is_mapped_by_operation_and_by_both_lengths(monkeypat
     grids = mixed.finish(mixed.build(), Run({}, {}, 0.0))["exact_match_grid"]
     assert grids.shape == (1, 2, 4, 4) and (grids[0, 0] == 1).all() and (grids[0, 1] == 0).all()
     assert "exact_match_grid" not in TINY.finish(TINY.build(), Run({}, {}, 0.0))
+
+
+def test_an_adder_for_a_gpu_is_mapped_by_length_offset_and_loops(monkeypatch):
+    def forward(self, tokens, offset=None, loops=None, since=0):
+        """Right in two loops, unless an operand has 30 digits, or one on a row that training never had."""
+        question = (tokens == EQUALS).cumsum(1) == 0
+        digits = (number_index(tokens) * question).amax(1, keepdim=True)
+        wrong = (digits + offset > 40 + 10) | (digits >= 30) | (loops == 1)
+        following = torch.cat([tokens[:, 1:], torch.full_like(tokens[:, :1], END)], 1)
+        return torch.nn.functional.one_hot((following + wrong) % len(ALPHABET), len(ALPHABET)).double()
+
+    monkeypatch.setattr(LoopedTransformer, "forward", forward)
+    monkeypatch.setattr(abacus, "CELL", 2)
+    task, offsets = OperandTask(max_digits=10), Offsets("per batch", k=41)
+    adder = dataclasses.replace(
+        TINY, scale="gpu", task=task, offsets=offsets, model=LoopedConfig(offset=20, n_loops=2)
+    )
+    found = adder.finish(adder.build(), Run({}, {}, 0.0))
+    assert found["grid_double"].shape == (1, 20, 20) and found["grid_double"].all()
+    assert found["by_loops"].tolist() == [[0, 1, 1, 1]]
+    lengths = np.arange(5, 51, 5)
+    assert (found["grid_far"][0] == (np.maximum.outer(lengths, lengths) < 30)).all()
+    assert found["diagonal"].tolist() == [[1] * 29 + [0] * 21]  # to the 40 + 10 rows that training reaches
+    assert found["by_offset"].tolist() == [[1] * 41 + [0] * 5]
 
 
 def test_divided_gradients_are_those_of_the_looped_weights_over_the_number_of_loops():

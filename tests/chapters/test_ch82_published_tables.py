@@ -22,7 +22,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from arithlib import checkpoints, experiments
+from arithlib.experiments import abacus
 
+abacus.CELL = 1
 checkpoints.local_folder = lambda: Path({folder!r})
 for run in experiments.match("*"):
     if run.scale == "gpu":

@@ -5,6 +5,7 @@ import io
 import tarfile
 
 import pytest
+import torch
 
 from arithlib import checkpoints, experiments
 from arithlib.experiments.abacus import AbacusExperiment
@@ -41,6 +42,18 @@ def test_every_run_that_needs_a_gpu_is_in_the_queue_once():
     assert queued[0] == "abacus-gpu-s0"
 
 
+@pytest.mark.parametrize("name", [run.name for run in queueing.queue() if run.seed == 0])
+def test_a_step_makes_no_tensor_without_saying_where(name):
+    """What is made without a device is made on `meta` here, which no tensor that has one can be joined with."""
+    run = experiments.get(name)
+    tiny = dataclasses.replace(run.model, d_model=8, n_heads=2, d_mlp=8)
+    run = dataclasses.replace(run, model=tiny, batch_size=2 * len(getattr(run, "counts", "1")), evaluation_count=4)
+    model = run.build()
+    objective = run.objective(model, torch.device("cpu"))
+    with torch.device("meta"):
+        objective.loss(model, 0).backward()
+
+
 def test_a_sitting_trains_and_packs_and_the_next_makes_nothing_again(three, tmp_path, capsys):
     checkpoints.make("abacus-b", device="cpu", progress=False)
     out = tmp_path / "out"
@@ -60,6 +73,14 @@ def test_what_time_cuts_short_is_packed_as_a_state(three, tmp_path, capsys, monk
     parts = queueing.work(0.5 / 60, tmp_path / "out", "cpu")
     assert "of 90,000 steps are done. The same command continues" in capsys.readouterr().out
     assert unpacked(parts) == [f"abacus-c.{long.hash()}.state.safetensors"]
+
+
+def test_of_runs_that_do_not_ship_their_weights_the_measurements_are_packed(three, tmp_path, monkeypatch):
+    unshipped = dataclasses.replace(experiments.get("abacus-c"), ships_weights=False)
+    monkeypatch.setitem(experiments.EXPERIMENTS, "abacus-c", unshipped)
+    queueing.work(5, tmp_path / "out", "cpu")
+    models = {name: checkpoints.read(name, tmp_path / "out").model for name in NAMES}
+    assert [name for name, model in models.items() if model is None] == ["abacus-c"]
 
 
 def test_parts_are_no_larger_and_no_more_than_asked_and_the_least_valuable_stays(three, tmp_path, capsys):

@@ -218,17 +218,23 @@ def write(trained: Trained, folder: Path) -> None:
     write_atomic(folder / f"{name}.json", note.encode())
 
 
-def load_or_train(name: str, *, retrain: bool = False, progress: bool | None = None) -> Trained:
+def load_or_train(
+    name: str, *, retrain: bool = False, weights: bool = False, progress: bool | None = None
+) -> Trained:
     """The trained model of an experiment: read if a checkpoint is there, trained here and now if none is.
 
     Says what it does before it starts, what for, and how long it took last time. retrain=True always trains, into
-    runs/.
+    runs/; weights=True also where only measurements are here.
     Raises CheckpointError for a stale or damaged checkpoint: weights are never replaced unasked.
     """
     experiment = experiments.get(name)
     folder = find(name)
     if folder is not None and not retrain:
-        return read(name, folder)
+        trained = read(name, folder)
+        if trained.model is not None or not weights:
+            return trained
+        if (local_folder() / f"{name}.json").exists():
+            return read(name, local_folder())
     most = "at most " if experiment.until else ""
     print(
         f"Training {name} ({experiment.about}): {most}{experiment.steps:,} steps{_last_time(name, folder)}.",

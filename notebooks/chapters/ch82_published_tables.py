@@ -1,16 +1,21 @@
 """The published tables, row by row, beside the runs of this book: small ones, and those of the published width."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from functools import cache
 
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from arithlib import checkpoints, experiments
+from arithlib.analysis.addressing import last_rows
 from arithlib.checkpoints import Trained
+from arithlib.exact_match import length_grid
 from arithlib.experiments import Experiment, abacus
 from arithlib.experiments.abacus import AbacusExperiment
+from arithlib.models.looped import LoopedConfig
+from arithlib.models.positions import Offsets
 from bookkit import published
 
 
@@ -117,25 +122,61 @@ def percent(run: Trained) -> float:
         share = history["accuracy_by_count"][0, counts.index(max(experiment.counts))]
     elif "accuracy_by_loops" in history:  # hops; problems, all depths alike
         share = history["accuracy_by_loops"][0, experiment.model.n_loops - 1].mean()
-    else:  # both operands at multiples of the longest in training
+    elif experiment.task.operations != "+":  # both operands at multiples of the longest in training
         share = history["exact_match_by_length"][-1, -1]
+    elif "diagonal" in history:
+        share = history["diagonal"][0, 5 * experiment.task.max_digits - 1]
+    else:
+        share = _five_times(run)
     return 100 * float(share)
+
+
+def _five_times(run: Trained) -> float:
+    """Share right of sums with both numbers five times as long as in training, as `diagonal` is measured."""
+    task, offsets = run.experiment.task, run.experiment.offsets
+    length = 5 * task.max_digits
+    room = last_rows(task.max_digits, offsets.k)["operand"] - length
+    offset = Offsets("fixed", value=min(run.experiment.model.offset, room))
+    return length_grid(run.model, task, [length], [length], count=abacus.CELL, offsets=offset).item()
+
+
+def teraflops(run: Experiment, rates: dict[str, float]) -> float:
+    """What a card sustains in this run, in 10^12 operations a second: what it did in the deepest measured run of its
+    width, or of the widest that is narrower.
+
+    rates: of measured runs, by name.
+    """
+    runs = sorted(map(experiments.get, rates), key=lambda known: (known.model.d_model, known.model.n_layers))
+    return rates[[known.name for known in runs if known.model.d_model <= run.model.d_model][-1]]
 
 
 def petaflops(run: Experiment) -> float:
     """Floating-point operations of a whole training, in units of 10^15, by PyTorch's count of its matrix products.
 
-    The model is on the device `meta`, which has shapes and no numbers. Forward once, backward at twice the cost.
+    Forward once, backward at twice the cost. Every layer of every loop costs the same, and what is read does not
+    depend on what reads it: one layer and two are counted, for all models of a table at once.
     """
-    with torch.device("meta"):
-        model = run.build()
+    one, two = (_operations(replace(run, name="", about="", seed=0, model=_of_depth(run.model, n))) for n in (1, 2))
+    depth = run.model.n_layers * run.model.n_loops
+    return 3 * (one + (depth - 1) * (two - one)) * run.steps / 1e15
+
+
+def _of_depth(model: LoopedConfig, n_layers: int) -> LoopedConfig:
+    return replace(model, n_layers=n_layers, n_loops=1)
+
+
+@cache
+def _operations(run: Experiment) -> int:
+    """Of one pass over the texts of a step, on the device `meta`, which has shapes and no numbers."""
     generator = run.generator(0)
     if isinstance(run, AbacusExperiment):
         parts = run.task.sample(run.batch_size, generator).by_length(abacus.GROUPS["cuda"])
         texts = [part.tokens[:, :-1] for part in parts]
     else:
         texts = [tokens for tokens, _ in run.batch(generator)]
+    with torch.device("meta"):
+        model = run.build()
     with torch.no_grad(), FlopCounterMode(display=False) as counter:
         for tokens in texts:
             model(tokens.to("meta"))
-    return 3 * counter.get_total_flops() * run.steps / 1e15
+    return counter.get_total_flops()

@@ -63,6 +63,18 @@ def test_it_trains_once_and_then_reads(small, capsys):
     assert "last time that took" in capsys.readouterr().out
 
 
+def test_where_only_measurements_are_here_weights_are_trained_when_asked_for_and_once(small, tmp_path, capsys):
+    made = checkpoints.make("small", tmp_path / "elsewhere", device="cpu", progress=False)
+    made.model = None
+    checkpoints.write(made, tmp_path / "checkpoints/small")
+    assert checkpoints.load_or_train("small", progress=False).model is None
+    assert capsys.readouterr().out == ""
+    assert checkpoints.load_or_train("small", weights=True, progress=False).model is not None
+    assert "Training small (a test)" in capsys.readouterr().out
+    assert checkpoints.load_or_train("small", weights=True, progress=False).model is not None
+    assert capsys.readouterr().out == ""
+
+
 def test_shipped_weights_come_before_local_ones(small, tmp_path):
     checkpoints.make("small", tmp_path / "runs", device="cpu", progress=False)
     assert checkpoints.find("small") == tmp_path / "runs"

@@ -1,5 +1,7 @@
 """Experiments on written arithmetic (part 3): looped transformers with Abacus positions, and their rivals."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -27,13 +29,18 @@ CELL = 50
 GROUPS = {"cpu": 3, "cuda": 1}
 
 
-# Layers that training compiles are as written in tests, where each shape comes but once.
-as_written = torch.compiler.set_stance("force_eager")
-
-
 def half_precision(device: torch.device) -> torch.autocast:
     """Products in bfloat16 where that device is a GPU, and nothing else changed."""
     return torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda")
+
+
+@contextmanager
+def as_tested(device: torch.device) -> Iterator[None]:
+    """No gradients; on a GPU half precision, and layers as written: of the shapes of tests each comes but once."""
+    # Naming the stance loads the compiler of graphs, which takes longer than many a test.
+    stance = torch.compiler.set_stance("force_eager") if device.type == "cuda" else nullcontext()
+    with torch.no_grad(), half_precision(device), stance:
+        yield
 
 
 class OperandObjective:
@@ -73,8 +80,6 @@ class OperandObjective:
             return problems.answer_mask
         return torch.arange(problems.tokens.shape[1], device=self.device) < problems.stop[:, None]
 
-    @as_written
-    @torch.no_grad()
     def evaluate(self, model: LoopedTransformer) -> dict[str, float | np.ndarray]:
         """On held-out problems, at the model's own fixed offset.
 
@@ -94,7 +99,7 @@ class OperandObjective:
         }
 
     def _score(self, model, problems, **more):
-        with half_precision(self.device):
+        with as_tested(self.device):
             return score(model, problems, **more)
 
 
@@ -150,8 +155,6 @@ class AbacusExperiment(Experiment):
         lengths = [torch.full((self.evaluation_count // 4, 2), round(times * task.max_digits)) for times in REACH]
         return task.sample(self.evaluation_count, held_out), [task.problems(each, held_out) for each in lengths]
 
-    @as_written
-    @torch.no_grad()
     def finish(self, model, run):
         """What only the finished run can give: later questions to weights that are not shipped, and to snapshots.
 
@@ -187,7 +190,7 @@ class AbacusExperiment(Experiment):
     def _together(self, model):
         shares = []
         for problems in self.tests(model.device)[1]:
-            with half_precision(model.device):
+            with as_tested(model.device):
                 scores = score(model, problems, offsets=self.offset_ensemble(model, problems.a.shape[1]))
             shares.append(float(scores.exact.double().mean()))
         return np.array([shares])
@@ -203,7 +206,7 @@ class AbacusExperiment(Experiment):
             )
 
         double, far = ([times * N * (i + 1) // cells for i in range(cells)] for times, cells in ((2, 20), (5, 10)))
-        with half_precision(model.device):
+        with as_tested(model.device):
             measured = {
                 "grid_double": grid(double), "grid_far": grid(far),
                 "by_loops": [grid(double, loops=loops).mean() for loops in range(1, 2 * R + 1)],
@@ -214,13 +217,14 @@ class AbacusExperiment(Experiment):
 
     def _grids(self, model):
         lengths = range(1, 2 * self.task.max_digits + 1)
-        return np.array([[
-            length_grid(
-                model, replace(self.task, operations=operation), lengths, lengths, count=CELL,
-                seed=2**31 + 2 + self.seed, offsets=partial(self.offset_ensemble, model),
-            )
-            for operation in self.task.operations
-        ]])  # fmt: skip
+        with as_tested(model.device):
+            return np.array([[
+                length_grid(
+                    model, replace(self.task, operations=operation), lengths, lengths, count=CELL,
+                    seed=2**31 + 2 + self.seed, offsets=partial(self.offset_ensemble, model),
+                )
+                for operation in self.task.operations
+            ]])  # fmt: skip
 
     def _at_snapshots(self, run):
         N, count = self.task.max_digits, self.evaluation_count

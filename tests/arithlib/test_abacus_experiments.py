@@ -2,6 +2,8 @@
 
 import dataclasses
 import itertools
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -207,6 +209,12 @@ def test_an_adder_for_a_gpu_is_mapped_by_length_offset_and_loops(monkeypatch):
     assert (found["grid_far"][0] == (np.maximum.outer(lengths, lengths) < 30)).all()
     assert found["diagonal"].tolist() == [[1] * 29 + [0] * 21]  # to the 40 + 10 rows that training reaches
     assert found["by_offset"].tolist() == [[1] * 41 + [0] * 5]
+
+
+def test_the_compiler_of_graphs_is_loaded_where_something_is_compiled_alone():
+    code = "import sys; from arithlib.experiments import abacus; print('torch._dynamo' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
 
 
 def test_divided_gradients_are_those_of_the_looped_weights_over_the_number_of_loops():

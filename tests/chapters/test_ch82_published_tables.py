@@ -124,7 +124,7 @@ def test_papermill_trains_what_is_missing_with_preset_gpu(tmp_path, monkeypatch)
     for name in trained:
         assert f"Training {name} (" in printed
     missing = [row for row in ROWS if not any(checkpoints.is_here(run.name) for run in experiments.match(row.large))]
-    assert printed.count("| not yet |") == len(missing) - len(trained)
+    assert printed.count("<td>not yet</td>") == len(missing) - len(trained)
 
 
 @pytest.mark.parametrize("preset", ["cpu", "gpu"])

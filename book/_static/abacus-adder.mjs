@@ -293,7 +293,7 @@ const CONTENT = ({ digits, most }) => `
     <p id="about" class="note"></p>
   </div>
   <figure class="drawn">
-    <svg viewBox="0 0 300 300" role="img" aria-describedby="where"></svg>
+    <svg viewBox="0 0 300 300" role="img" aria-label="Map of right sums" aria-describedby="where"></svg>
     <figcaption id="where" class="note"></figcaption>
   </figure>
 </section>

@@ -1,5 +1,6 @@
 """What the browser tests share beside the fixtures in conftest.py: screens, small sites, a server for a folder."""
 
+import base64
 import shutil
 import threading
 from contextlib import contextmanager
@@ -7,7 +8,11 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
+
+from bookkit.web_components import IMPORT
 
 PHONE, DESK = {"width": 360, "height": 740}, {"width": 1280, "height": 900}
 
@@ -47,7 +52,8 @@ def make_site(folder: Path, page: str, body: str, module: Path) -> Path:
     (folder / "_static").mkdir()
     (folder / "index.html").write_text(around.format("Nothing here."), "utf8")
     (folder / "notebooks" / page).write_text(around.format(body), "utf8")
-    shutil.copy(module, folder / "_static")
+    for name in (module.name, *IMPORT.findall(module.read_text("utf8"))):
+        shutil.copy(module.parent / name, folder / "_static")
     return folder
 
 
@@ -82,3 +88,16 @@ def fixtures_of(element: object, name: str, module: Path):
 def words(page) -> str:
     """What the page tells a screen reader of what is shown."""
     return page.get_by_role("status").inner_text()
+
+
+# In a page: Float32Array -> base64, which `floats` reads.
+SEND = """const send = numbers => {
+  let out = '';
+  for (const byte of new Uint8Array(numbers.buffer)) out += String.fromCharCode(byte);
+  return btoa(out);
+};"""
+
+
+def floats(text: str, *shape: int) -> torch.Tensor:
+    """What `send` sent."""
+    return torch.from_numpy(np.frombuffer(base64.b64decode(text), np.float32).reshape(shape).copy())

@@ -12,7 +12,7 @@ from torch import Tensor
 from arithlib.analysis.addressing import last_rows
 from arithlib.decoding import greedy
 from arithlib.exact_match import length_grid, score
-from arithlib.experiments.base import Experiment
+from arithlib.experiments.base import Experiment, half_precision
 from arithlib.models.attention import best_kernel
 from arithlib.models.looped import LoopedConfig, LoopedTransformer, ProgressiveLoss
 from arithlib.models.positions import Offsets, spread_offsets
@@ -27,11 +27,6 @@ REACH = (1, 1.25, 1.5, 2, 3, 5)
 CELL = 50
 # Groups of similar length in which a batch is computed: less filling. A GPU takes twice as long for three as for one.
 GROUPS = {"cpu": 3, "cuda": 1}
-
-
-def half_precision(device: torch.device) -> torch.autocast:
-    """Products in bfloat16 where that device is a GPU, and nothing else changed."""
-    return torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda")
 
 
 @contextmanager
@@ -176,6 +171,15 @@ class AbacusExperiment(Experiment):
             measured |= self._reach(model)
         return measured | (self._at_snapshots(run) if run.snapshots else {})
 
+    @property
+    def last_row(self) -> int:
+        """The last row of the address table that training shows on an operand."""
+        return last_rows(self.task.max_digits, self.offsets.k)["operand"]
+
+    def with_room(self, digits: int) -> Offsets:
+        """The model's own offset, or the largest that leaves a trained row for every digit of such operands."""
+        return Offsets("fixed", value=min(self.model.offset, self.last_row - digits))
+
     def offset_ensemble(self, model: LoopedTransformer, digits: int) -> list[Offsets] | None:
         """Eight offsets that keep problems with operands of so many digits on trained rows; None where none does."""
 
@@ -197,21 +201,20 @@ class AbacusExperiment(Experiment):
 
     def _reach(self, model):
         N, R = self.task.max_digits, self.model.n_loops
-        last = last_rows(N, self.offsets.k)["operand"]
 
-        def grid(lengths, offset=self.model.offset, beyond=0, **more):
-            offsets = Offsets("fixed", value=min(offset, last + beyond - max(lengths)))
+        def grid(lengths, offsets=None, **more):
             return length_grid(
-                model, self.task, lengths, lengths, count=CELL, seed=2**31 + 3 + self.seed, offsets=offsets, **more
-            )
+                model, self.task, lengths, lengths, count=CELL, seed=2**31 + 3 + self.seed,
+                offsets=offsets or self.with_room(max(lengths)), **more,
+            )  # fmt: skip
 
         double, far = ([times * N * (i + 1) // cells for i in range(cells)] for times, cells in ((2, 20), (5, 10)))
         with as_tested(model.device):
             measured = {
                 "grid_double": grid(double), "grid_far": grid(far),
                 "by_loops": [grid(double, loops=loops).mean() for loops in range(1, 2 * R + 1)],
-                "diagonal": [grid([n]).item() for n in range(1, last + 1)],
-                "by_offset": [grid([N], offset, beyond=5).item() for offset in range(self.offsets.k + 5)],
+                "diagonal": [grid([n]).item() for n in range(1, self.last_row + 1)],
+                "by_offset": [grid([N], Offsets("fixed", value=o)).item() for o in range(self.offsets.k + 5)],
             }  # fmt: skip
         return {name: np.array([values]) for name, values in measured.items()}
 

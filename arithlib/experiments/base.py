@@ -16,6 +16,11 @@ class NotAnAdder(ValueError):
     """A model was asked for a sum and was trained on something else."""
 
 
+def half_precision(device: torch.device) -> torch.autocast:
+    """Products in bfloat16 where that device is a GPU, and nothing else changed."""
+    return torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Experiment:
     """One training run.

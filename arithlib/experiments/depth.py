@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from arithlib.decoding import greedy
-from arithlib.experiments.base import Experiment
+from arithlib.experiments.base import Experiment, half_precision
 from arithlib.models.attention import best_kernel
 from arithlib.models.looped import LoopedConfig, LoopedTransformer
 from arithlib.settings import of_kind
@@ -36,7 +36,7 @@ class DepthObjective:
 
     def loss(self, model: LoopedTransformer, step: int) -> Tensor:
         parts = self.experiment.batch(self.experiment.generator(step, self.device))
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
+        with half_precision(self.device):
             losses = [_cross_entropy(model(tokens), targets) for tokens, targets in parts]
         return torch.stack(losses).mean()
 
@@ -53,7 +53,7 @@ class DepthObjective:
         """
         right = []
         for part, wanted in zip(tokens.split(256), targets.split(256), strict=True):
-            with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
+            with half_precision(self.device):
                 said = model(part, loops=loops).argmax(-1)
             right.append(((said == wanted) | (wanted == IGNORE_INDEX)).all(1))
         return float(torch.cat(right).double().mean())

@@ -1,11 +1,13 @@
 // A small adder with Abacus addresses:
 // <abacus-adder a="9876543210" b="123456789" offset="10" loops="2" shift="0" weights="..." ...></abacus-adder>
 //
-// A page that uses it loads this module; there is nothing else to load. What stands between the tags is shown where
+// A page that uses it loads this module and what it imports. What stands between the tags is shown where
 // no script runs, and on paper. weights: a safetensors file in base64, as chapters.ch32_abacus_adder packs it; the
 // tests compare what is computed here with that module, number by number. heads: of attention. digits: of the longest
 // number that is taken. trained, last: digits of the longest number in training, and the last row of the address table
 // that an operand had there. own, own-loops: offset and loops of the grid, shares in percent, row by row.
+
+import { tensors } from "./tensors.mjs";
 
 const { sqrt, exp, abs, max, min } = Math;
 const ALPHABET = "0123456789-+*=$";
@@ -15,15 +17,7 @@ const [PLUS, EQUALS, END] = ["+", "=", "$"].map((sign) => ALPHABET.indexOf(sign)
 
 /** The tables by name, in float32: whole numbers times their scale, vectors as they are. */
 export const read = (bytes) => {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const start = 8 + Number(view.getBigUint64(0, true));
-  const header = JSON.parse(new TextDecoder().decode(bytes.subarray(8, start)));
-  const table = ({ dtype, shape, data_offsets: [first, last] }) => {
-    const [width, get] = dtype === "I16" ? [2, "getInt16"] : [4, "getFloat32"];
-    const at = (_, i) => view[get](start + first + width * i, true);
-    return { shape, values: Float32Array.from({ length: (last - first) / width }, at) };
-  };
-  const tables = Object.fromEntries(Object.entries(header).map(([name, about]) => [name, table(about)]));
+  const tables = tensors(bytes);
   for (const name of Object.keys(tables)) {
     const scale = tables[`${name}.scale`]?.values[0];
     if (scale === undefined) continue;

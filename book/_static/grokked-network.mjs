@@ -1,9 +1,11 @@
 // The grokked network: <grokked-network a="37" b="58" frequencies="1 15 19 21" weights="..."></grokked-network>
 //
-// A page that uses it loads this module; there is nothing else to load. What stands between the tags is shown where
+// A page that uses it loads this module and what it imports. What stands between the tags is shown where
 // no script runs, and on paper. weights: a safetensors file in base64, the tables of
 // chapters.ch11_grokked_network.Folded; the tests compare what is computed here with that class, number by number.
 // frequencies: the key frequencies of the embedding, those that can be switched off.
+
+import { tensors } from "./tensors.mjs";
 
 const { fround, exp, abs, max, hypot, floor } = Math;
 const TURN = 2 * Math.PI;
@@ -12,15 +14,7 @@ const TURN = 2 * Math.PI;
 
 /** The tables by name, in float32; a table of whole numbers has a scale for each row, or none. */
 export const read = (bytes) => {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const start = 8 + Number(view.getBigUint64(0, true));
-  const header = JSON.parse(new TextDecoder().decode(bytes.subarray(8, start)));
-  const table = ({ dtype, shape, data_offsets: [first, last] }) => {
-    const [width, get] = dtype === "I16" ? [2, "getInt16"] : [4, "getFloat32"];
-    const at = (_, i) => view[get](start + first + width * i, true);
-    return { shape, values: Float32Array.from({ length: (last - first) / width }, at) };
-  };
-  const tables = Object.fromEntries(Object.entries(header).map(([name, about]) => [name, table(about)]));
+  const tables = tensors(bytes);
   for (const name of ["writes", "answers"]) {
     const { shape, values } = tables[name];
     const scale = tables[`${name}.scale`].values;

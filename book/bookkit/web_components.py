@@ -1,13 +1,22 @@
 """Custom elements: figures that a reader moves in the browser, without a kernel.
 
 A module of book/_static/ defines and draws each. A page of the book loads the module from beside it; where a reader
-runs the notebook by hand, its source comes with the output.
+runs the notebook by hand, its source comes with the output, and with it that of what it imports.
 """
 
 import html
 import os
+import re
 
 from bookkit.claims import repo_root
+
+IMPORT = re.compile(r'^import \{ \w+ \} from "\./(?P<module>[\w-]+\.mjs)";\n', re.MULTILINE)
+
+
+def whole_source(module: str) -> str:
+    """The source of a module of book/_static/, that of each module which it imports in the place of the import."""
+    source = (repo_root() / "book" / "_static" / module).read_text(encoding="utf-8")
+    return IMPORT.sub(lambda found: whole_source(found["module"]).replace("export const", "const"), source)
 
 
 def element(tag: str, attributes: dict[str, object], words: str, module: str) -> str:
@@ -18,7 +27,6 @@ def element(tag: str, attributes: dict[str, object], words: str, module: str) ->
     if os.environ.get("BOOKKIT_RECORDS"):
         script = f'<script type="module" src="../_static/{module}"></script>'
     else:
-        source = (repo_root() / "book" / "_static" / module).read_text(encoding="utf-8")
-        script = f'<script type="module">{source}</script>'
+        script = f'<script type="module">{whole_source(module)}</script>'
     written = "".join(f' {name}="{html.escape(str(value))}"' for name, value in attributes.items())
     return f"<{tag}{written}><p>{html.escape(words)}</p></{tag}>\n{script}"

@@ -21,8 +21,7 @@ from arithlib import checkpoints
 from arithlib.analysis.circles import circle_plane
 from arithlib.analysis.fourier import fourier_basis, frequencies, key_frequencies, power_spectrum, wave_rows
 from arithlib.evaluation import logit_margin
-from bookkit.claims import repo_root
-from bookkit.web_components import element
+from bookkit.web_components import element, whole_source
 
 MODULE = "grokked-network.mjs"
 NETWORK = "grokking-s0"
@@ -172,7 +171,7 @@ class GrokkedNetwork:
 
     def page_bytes(self) -> int:
         """What weights and script add to a page that is loaded for the first time, before compression."""
-        script = (repo_root() / "book" / "_static" / MODULE).stat().st_size
+        script = len(whole_source(MODULE).encode())
         return script + math.ceil(len(safetensors.torch.save(_shipped(self.network)[0])) / 3) * 4
 
 

@@ -20,8 +20,7 @@ from arithlib.exact_match import length_grid
 from arithlib.models.looped import LoopedTransformer
 from arithlib.models.positions import PositionTerms, number_index
 from arithlib.tokenizer import ALPHABET, END, EQUALS
-from bookkit.claims import repo_root
-from bookkit.web_components import element
+from bookkit.web_components import element, whole_source
 
 MODULE = "abacus-adder.mjs"
 NETWORK = "abacus-page"
@@ -170,5 +169,5 @@ class AbacusAdder:
 
     def page_bytes(self) -> int:
         """What weights and script add to a page that is loaded for the first time, before compression."""
-        script = (repo_root() / "book" / "_static" / MODULE).stat().st_size
+        script = len(whole_source(MODULE).encode())
         return script + math.ceil(len(safetensors.torch.save(_shipped()[1])) / 3) * 4

@@ -9,13 +9,11 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from arithlib import checkpoints, experiments
-from arithlib.analysis.addressing import last_rows
 from arithlib.checkpoints import Trained
 from arithlib.exact_match import length_grid
 from arithlib.experiments import Experiment, abacus
 from arithlib.experiments.abacus import AbacusExperiment
 from arithlib.models.looped import LoopedConfig
-from arithlib.models.positions import Offsets
 from bookkit import published
 
 
@@ -133,11 +131,10 @@ def percent(run: Trained) -> float:
 
 def _five_times(run: Trained) -> float:
     """Share right of sums with both numbers five times as long as in training, as `diagonal` is measured."""
-    task, offsets = run.experiment.task, run.experiment.offsets
+    task = run.experiment.task
     length = 5 * task.max_digits
-    room = last_rows(task.max_digits, offsets.k)["operand"] - length
-    offset = Offsets("fixed", value=min(run.experiment.model.offset, room))
-    return length_grid(run.model, task, [length], [length], count=abacus.CELL, offsets=offset).item()
+    offsets = run.experiment.with_room(length)
+    return length_grid(run.model, task, [length], [length], count=abacus.CELL, offsets=offsets).item()
 
 
 def teraflops(run: Experiment, rates: dict[str, float]) -> float:

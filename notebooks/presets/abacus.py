@@ -38,7 +38,7 @@ def presets():
         snapshot_steps=tuple(range(0, 1401, 140)),
     )  # fmt: skip
     yield AbacusExperiment(
-        name="abacus-page", about="a small adder, up to 6 digits, that a page can carry: 2 minutes (chapter 32)",
+        name="abacus-page", about="a small adder, up to 6 digits, that a page can carry: some minutes (chapter 32)",
         **of_steps(6000, lr=2e-3, evaluations=20), batch_size=64, task=SIX, offsets=Offsets("per batch", k=20),
         model=LoopedConfig(d_model=64, d_mlp=192, offset=6),
     )  # fmt: skip

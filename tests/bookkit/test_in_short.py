@@ -47,6 +47,12 @@ def test_a_chapter_has_its_question_and_its_box_with_the_numbers_of_its_run():
     ], "a part without a box has no heading, and no number is taken for markup"
 
 
+def test_a_link_to_the_chapter_beside_it_leads_there_from_the_page_of_boxes():
+    waves = a_chapter(a_box("See [chapter 11](11_more.ipynb#deep), [the list](../book/list.md)."))
+    page = in_short_page(CONTENTS, {"10_waves": waves})
+    assert page.endswith("See [chapter 11](../notebooks/11_more.ipynb#deep), [the list](../book/list.md).\n")
+
+
 def test_a_number_that_was_never_glued_is_an_error():
     with pytest.raises(LookupError, match=r"10_waves.ipynb says \['depth'\] in short"):
         in_short_page(CONTENTS, {"10_waves": a_chapter(a_box("{glue:text}`depth`"))})

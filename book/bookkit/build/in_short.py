@@ -11,6 +11,8 @@ from bookkit.build.project import files_in
 PAGE = "book/in-short"
 # What a chapter writes, in a markdown cell tagged `in-short`: a directive, its class, text, and the closing fence.
 BOX = re.compile(r"```\{admonition\} In short\n:class: in-short\n(?P<text>.+?)\n```", re.DOTALL)
+# A link to a chapter beside its own, which this page in another folder reaches by another way.
+BESIDE = re.compile(r"\]\((?=[^/()]+\.ipynb)")
 MARKUP = re.compile(r"([\\`*_{}\[\]<>$#~])")
 
 
@@ -40,7 +42,7 @@ def entry(name: str, notebook: NotebookNode) -> str:
     text = f"{question}\n\n{box(notebook)}"
     if missing := sorted(set(GLUED.findall(text)) - set(numbers)):
         raise LookupError(f"{name}.ipynb says {missing} in short, which it does not glue")
-    text = GLUED.sub(lambda found: numbers[found[1]], text)
+    text = BESIDE.sub("](../notebooks/", GLUED.sub(lambda found: numbers[found[1]], text))
     return f"### [{heading.removeprefix('# ')}](../notebooks/{name}.ipynb)\n\n{text.strip()}"
 
 

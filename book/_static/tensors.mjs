@@ -1,0 +1,14 @@
+// Reads a safetensors file: an 8-byte length, a JSON header, raw little-endian numbers. For the elements that carry one.
+
+/** The tensors by name: {shape, values}, in float32; whole numbers of 16 bits stay what they are. */
+export const tensors = (bytes) => {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const start = 8 + Number(view.getBigUint64(0, true));
+  const header = JSON.parse(new TextDecoder().decode(bytes.subarray(8, start)));
+  const tensor = ({ dtype, shape, data_offsets: [first, last] }) => {
+    const [width, get] = dtype === "I16" ? [2, "getInt16"] : [4, "getFloat32"];
+    const at = (_, i) => view[get](start + first + width * i, true);
+    return { shape, values: Float32Array.from({ length: (last - first) / width }, at) };
+  };
+  return Object.fromEntries(Object.entries(header).map(([name, about]) => [name, tensor(about)]));
+};

@@ -1,8 +1,8 @@
 """Small GPTs that read characters, S of them trained as one (chapter 61; after Karpathy's NanoGPT).
 
-Learned positions unless told otherwise, layer norm before attention and before the MLP, GELU. The weights of all models are stacked along a
-first axis and each model has its own texts, so that one step of the stack is a step of every model in it; only the
-rounding differs from training them one by one.
+Learned positions unless told otherwise, layer norm before attention and before the MLP, GELU. The weights of all
+models are stacked along a first axis and each model has its own texts, so that one step of the stack is a step of
+every model in it; only the rounding differs from training them one by one.
 
 Dimensions: S models, B texts, T tokens, C places of a table of positions, L layers, D d_model, H heads, V characters.
 """

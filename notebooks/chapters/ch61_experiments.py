@@ -64,7 +64,7 @@ def score(model: CharacterGPTs, lines: Lines) -> tuple[Tensor, Tensor]:
 
 @torch.no_grad()
 def hits(model: CharacterGPTs, tokens: Tensor, written: Tensor, places: Tensor | None = None) -> Tensor:
-    """(S, B, T - 1) whether each token after the first is said, the right text being read, or is not to be written."""
+    """(S, B, T - 1) whether each token after the first is said, given those before it, or not to be written."""
     said = model(tokens[..., :-1], places).argmax(-1)
     return (said == tokens[..., 1:]) | ~written[..., 1:]
 

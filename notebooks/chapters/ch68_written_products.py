@@ -15,7 +15,6 @@ from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from arithlib.settings import of_kind

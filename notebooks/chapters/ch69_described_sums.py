@@ -23,12 +23,12 @@ PLACES = ("fixed", "shifts", "subsets")
 FORMAT = Format("reversed")
 # Those that are trained on, and one that is in no training.
 SENTENCES = (
-    "ann has {a}, bob {b}. both have ",
     "add {a} to {b}. you get ",
-    "{a} figs and {b} more are ",
-    "pay {a} and {b}. it costs ",
+    "{a} and {b} make ",
+    "ann {a}, bob {b}. both ",
+    "{a} figs, {b} more. now ",
 )
-OTHER_SENTENCE = "bob has {a} and gets {b} more. now "
+OTHER_SENTENCE = "bob {a} and ann {b}. both "
 
 
 def text(tokens: Tensor) -> str:

@@ -103,6 +103,28 @@ class TextsExperiment(Experiment):
             places = draw_places(self.places, (len(texts), width), self.n_ctx, generator)
         return [part.expand(len(self.seeds), -1, -1) for part in (lines.tokens, lines.written, places)]
 
+    def right(self, model: CharacterGPTs, texts: list[tuple[str, str]], width: int) -> np.ndarray:
+        """(S,) share of texts of which all that is to be written is right."""
+        return hits(model, *self.asked(texts, width)).all(-1).double().mean(1).numpy()
+
+    def in_sentences(self, model: CharacterGPTs) -> dict[str, np.ndarray]:
+        """Share right of the same sums of operands of the longest length of training.
+
+        bare: (S,) without words. sentences: (S, 4) in each of `SENTENCES`. other: (S,) in that of no training.
+        """
+        pairs = self.test(self.digits).tolist()
+        bare_sums, *inside, other = [
+            self.right(model, [bare(*pair) if one is None else sentence(one, *pair) for pair in pairs], self.width)
+            for one in (None, *SENTENCES, OTHER_SENTENCE)
+        ]
+        return {"bare": bare_sums, "sentences": np.stack(inside, 1), "other": other}
+
+    @property
+    def width(self) -> int:
+        """T of the longest sentence."""
+        nines = 10**self.digits - 1
+        return max(len("".join(sentence(one, nines, nines))) for one in (*SENTENCES, OTHER_SENTENCE)) + 2
+
     def build(self):
         config = CharacterGPTConfig(
             self.n_ctx, self.d_model, self.n_layers, d_vocab=len(ALPHABET), positions=self.positions
@@ -146,8 +168,9 @@ class PlacesExperiment(TextsExperiment):
 
         by_length: (L) share of sums of two operands of 1, 2, ... digits, without spaces, whose answer and line end
         are right. characters: (L, longest answer with its line end) share of characters right by their place in the
-        answer. moved: share right of sums one digit shorter than the longest of training, all in fixed places moved
-        by one: every place is one that training had. spaced: as by_length, with spaces in the operands.
+        answer. moved: share right of the sums of the longest operands of training that have no digit more than these,
+        in fixed places moved by one: every place is one that training had. spaced: as by_length, with spaces in the
+        operands. And what `in_sentences` measures.
         """
         lengths = range(1, self.digits + self.further + 1)
         tests = [[bare(a, b) for a, b in self.test(digits).tolist()] for digits in lengths]
@@ -158,22 +181,19 @@ class PlacesExperiment(TextsExperiment):
             by_length.append(right.all(-1).double().mean(1).numpy())
             characters[:, row, : digits + 2] = by_place(right, written[0, :, 1:], digits + 2)
         measured = {"by_length": np.stack(by_length, 1), "characters": characters}
-        shorter = self.digits - 1
-        width = FORMAT.width(shorter)
-        moved = torch.arange(1, width + 1).expand(len(tests[shorter - 1]), -1)
-        measured["moved"] = self.right(model, self.asked(tests[shorter - 1], width, moved))
+        short = [(question, answer) for question, answer in tests[self.digits - 1] if len(answer) == self.digits]
+        width = FORMAT.width(self.digits) - 1
+        later = torch.arange(1, width + 1).expand(len(short), -1)
+        right = hits(model, *self.asked(short, width, later)).all(-1)
+        measured["moved"] = right.double().mean(1).numpy()
         if self.spaces:
             generator = np.random.default_rng([TEST_SEED, 1])
             measured["spaced"] = np.stack([
-                self.right(model, self.asked(self.with_spaces(texts, generator), FORMAT.width(digits) + room(digits)))
+                self.right(model, self.with_spaces(texts, generator), FORMAT.width(digits) + room(digits))
                 for digits, texts in zip(lengths, tests, strict=True)
             ], 1)  # fmt: skip
+        measured |= self.in_sentences(model)
         return {name: values[None] for name, values in measured.items()}
-
-    @staticmethod
-    def right(model: CharacterGPTs, asked: list[Tensor]) -> np.ndarray:
-        """(S,) share of texts of which all that is to be written is right."""
-        return hits(model, *asked).all(-1).double().mean(1).numpy()
 
 
 def by_place(right: Tensor, written: Tensor, places: int) -> np.ndarray:
@@ -202,12 +222,6 @@ class SentencesExperiment(TextsExperiment):
         if unknown := set(self.kinds) - set(KINDS):
             raise ValueError(f"kinds = {sorted(unknown)}: choose of {', '.join(KINDS)}")
 
-    @property
-    def width(self) -> int:
-        """T of the longest sentence."""
-        nines = 10**self.digits - 1
-        return max(len("".join(sentence(one, nines, nines))) for one in (*SENTENCES, OTHER_SENTENCE)) + 2
-
     def drawn(self, pairs, generator):
         kinds = generator.choice(self.kinds, len(pairs))
         templates = generator.choice(SENTENCES, len(pairs))
@@ -222,17 +236,8 @@ class SentencesExperiment(TextsExperiment):
 
     @torch.no_grad()
     def finish(self, model, run):
-        """Measured at the end, each (1, S, ...), on the same sums of operands of the longest length.
-
-        bare: share right without words. sentences: in each of `SENTENCES`. other: in the sentence of no training.
-        """
-        pairs = self.test(self.digits).tolist()
-        templates = (*SENTENCES, OTHER_SENTENCE)
-        tests = [[bare(*pair) for pair in pairs], *([sentence(one, *pair) for pair in pairs] for one in templates)]
-        right = [PlacesExperiment.right(model, self.asked(texts, self.width)) for texts in tests]
-        return {
-            "bare": right[0][None], "sentences": np.stack(right[1:-1], 1)[None], "other": right[-1][None],
-        }  # fmt: skip
+        """What `in_sentences` measures, each (1, S, ...)."""
+        return {name: values[None] for name, values in self.in_sentences(model).items()}
 
 
 def lines_of(experiment: TextsExperiment, size: int) -> Lines:

@@ -13,7 +13,7 @@ from arithlib.experiments.base import Experiment
 from arithlib.settings import of_kind
 from chapters.ch61_character_gpt import CharacterGPTConfig, CharacterGPTs
 from chapters.ch61_experiments import hits, losses
-from chapters.ch61_written_sums import Lines, as_lines
+from chapters.ch61_written_sums import as_lines
 from chapters.ch68_written_products import Products
 from chapters.ch69_described_sums import (
     ALPHABET,
@@ -238,9 +238,3 @@ class SentencesExperiment(TextsExperiment):
     def finish(self, model, run):
         """What `in_sentences` measures, each (1, S, ...)."""
         return {name: values[None] for name, values in self.in_sentences(model).items()}
-
-
-def lines_of(experiment: TextsExperiment, size: int) -> Lines:
-    """So many texts as the first model of an experiment is trained on, at its first step."""
-    tokens, written, _ = experiment.objective(None, None).batch(0)
-    return Lines(tokens[0, :size], written[0, :size])

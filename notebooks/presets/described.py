@@ -30,8 +30,6 @@ def presets():
         "none": {"positions": "none"},
     }.items():
         yield replace(sums, name=f"described-{name}", **changes)
-    inside = SentencesExperiment(
-        name="described", about="sums in sentences (chapter 69)", kinds=("bare", "sentences"), **common
+    yield SentencesExperiment(
+        name="described-mixed", about="sums in sentences (chapter 69)", kinds=("bare", "sentences"), **common
     )
-    yield replace(inside, name="described-mixed")
-    yield replace(inside, name="described-words", kinds=("bare", "words"))

@@ -53,7 +53,7 @@ class CharacterGPTs(nn.Module):
         if c.positions != "learned":
             fixed = sinusoids(c.n_ctx, D) if c.positions == "sinusoidal" else torch.zeros(c.n_ctx, D)
             del self.W_pos
-            self.register_buffer("W_pos", fixed.expand(len(seeds), -1, -1))
+            self.register_buffer("W_pos", fixed.repeat(len(seeds), 1, 1))
         # As in GPT-2, what writes to the residual stream begins smaller by the root of how often that happens.
         written = (2 * c.n_layers) ** -0.5
         self.blocks = nn.ModuleList(

@@ -79,6 +79,8 @@ def test_fixed_positions_are_no_weights():
     table = [[(np.sin, np.cos)[i % 2](place / 10_000 ** (i // 2 * 2 / 16)) for i in range(16)] for place in range(12)]
     assert np.allclose(sinusoids(12, 16), 0.1 * np.sqrt(2) * np.array(table), atol=1e-6)
     assert not none.W_pos.any()
+    for model in (fixed, none):
+        model.load_state_dict({name: part.clone() for name, part in model.state_dict().items()})
     with pytest.raises(ValueError, match="choose one of"):
         CharacterGPTConfig(12, positions="rotary")
 

@@ -1,8 +1,8 @@
 """Small GPTs that read characters, S of them trained as one (chapter 61; after Karpathy's NanoGPT).
 
-Learned positions, layer norm before attention and before the MLP, GELU. The weights of all models are stacked along a
-first axis and each model has its own texts, so that one step of the stack is a step of every model in it; only the
-rounding differs from training them one by one.
+Learned positions unless told otherwise, layer norm before attention and before the MLP, GELU. The weights of all
+models are stacked along a first axis and each model has its own texts, so that one step of the stack is a step of
+every model in it; only the rounding differs from training them one by one.
 
 Dimensions: S models, B texts, T tokens, C places of a table of positions, L layers, D d_model, H heads, V characters.
 """
@@ -17,17 +17,24 @@ from arithlib.models.decoder import normalise
 from arithlib.settings import of_kind
 from chapters.ch61_written_sums import ALPHABET, NEWLINE
 
+POSITIONS = ("learned", "sinusoidal", "none")
+
 
 @of_kind("character-gpt")
 @dataclass(frozen=True)
 class CharacterGPTConfig:
-    """Sizes of one model. n_ctx: C, the longest text that it can read."""
+    """Sizes of one model. n_ctx: C, the longest text that it can read. positions: one of `POSITIONS`."""
 
     n_ctx: int
     d_model: int = 64
     n_layers: int = 3
     n_heads: int = 4
     d_vocab: int = len(ALPHABET)
+    positions: str = "learned"
+
+    def __post_init__(self):
+        if self.positions not in POSITIONS:
+            raise ValueError(f"positions = {self.positions!r}: choose one of {', '.join(POSITIONS)}")
 
 
 class CharacterGPTs(nn.Module):
@@ -43,6 +50,10 @@ class CharacterGPTs(nn.Module):
             return nn.Parameter(torch.stack([torch.randn(*shape, generator=g) * scale for g in generators]))
 
         self.W_E, self.W_pos = weight(c.d_vocab, D, scale=0.1), weight(c.n_ctx, D, scale=0.1)
+        if c.positions != "learned":
+            fixed = sinusoids(c.n_ctx, D) if c.positions == "sinusoidal" else torch.zeros(c.n_ctx, D)
+            del self.W_pos
+            self.register_buffer("W_pos", fixed.repeat(len(seeds), 1, 1))
         # As in GPT-2, what writes to the residual stream begins smaller by the root of how often that happens.
         written = (2 * c.n_layers) ** -0.5
         self.blocks = nn.ModuleList(
@@ -54,12 +65,16 @@ class CharacterGPTs(nn.Module):
         )  # fmt: skip
         self.W_U = weight(D, c.d_vocab, scale=D**-0.5)
 
-    def forward(self, tokens: Tensor) -> Tensor:
-        """(S, B, T) tokens -> (S, B, T, V) logits of the token after each. T is at most C."""
+    def forward(self, tokens: Tensor, places: Tensor | None = None) -> Tensor:
+        """(S, B, T) tokens -> (S, B, T, V) logits of the token after each. T is at most C.
+
+        places: (S, B, T or more) row of the table of positions for each token; 0, 1, 2, ... if None.
+        """
         S, B, T = tokens.shape
         D, H = self.config.d_model, self.config.n_heads
         model = torch.arange(S, device=tokens.device)[:, None, None]
-        x = (self.W_E[model, tokens] + self.W_pos[:, None, :T]).flatten(1, 2)
+        at = self.W_pos[:, None, :T] if places is None else self.W_pos[model, places[..., :T]]
+        x = (self.W_E[model, tokens] + at).flatten(1, 2)
         for block in self.blocks:
             q, k, v = (normalise(x) @ block["W_QKV"]).view(S * B, T, 3, H, D // H).permute(2, 0, 3, 1, 4)
             z = F.scaled_dot_product_attention(q, k, v, is_causal=True)
@@ -81,3 +96,9 @@ class CharacterGPTs(nn.Module):
             said = torch.where(ended, NEWLINE, said)
             tokens[..., place] = torch.where(begun[..., place], said, tokens[..., place])
         return tokens
+
+
+def sinusoids(n_ctx: int, d_model: int) -> Tensor:
+    """(C, D) sines and cosines of the place (Vaswani et al. 2017, section 3.5), as large as learned rows at first."""
+    angle = torch.arange(n_ctx)[:, None] * 10_000.0 ** (-torch.arange(0, d_model, 2) / d_model)
+    return 0.1 * 2**0.5 * torch.stack([angle.sin(), angle.cos()], -1).flatten(1)

@@ -45,9 +45,9 @@ class SumsObjective:
         return {"exact_match": by_member(right.double().mean(1)), "loss": by_member(loss)}
 
 
-def losses(model: CharacterGPTs, tokens: Tensor, written: Tensor) -> Tensor:
-    """(S,) mean cross-entropy in nats of the tokens that are to be written."""
-    logits, asked = model(tokens[..., :-1]), written[..., 1:]
+def losses(model: CharacterGPTs, tokens: Tensor, written: Tensor, places: Tensor | None = None) -> Tensor:
+    """(S,) mean cross-entropy in nats of the tokens that are to be written. places: as the model takes them."""
+    logits, asked = model(tokens[..., :-1], places), written[..., 1:]
     each = F.cross_entropy(logits.flatten(0, 2), tokens[..., 1:].flatten(), reduction="none").view_as(asked)
     return (each * asked).sum((1, 2)) / asked.sum((1, 2))
 
@@ -59,9 +59,14 @@ def score(model: CharacterGPTs, lines: Lines) -> tuple[Tensor, Tensor]:
     Greedy decoding writes exactly those texts right: up to a first mistake it reads the same.
     """
     tokens, written = (part.expand(len(model.W_E), -1, -1) for part in (lines.tokens, lines.written))
-    said = model(tokens[..., :-1]).argmax(-1)
-    right = ((said == tokens[..., 1:]) | ~written[..., 1:]).all(-1)
-    return right, losses(model, tokens, written)
+    return hits(model, tokens, written).all(-1), losses(model, tokens, written)
+
+
+@torch.no_grad()
+def hits(model: CharacterGPTs, tokens: Tensor, written: Tensor, places: Tensor | None = None) -> Tensor:
+    """(S, B, T - 1) whether each token after the first is said, given those before it, or not to be written."""
+    said = model(tokens[..., :-1], places).argmax(-1)
+    return (said == tokens[..., 1:]) | ~written[..., 1:]
 
 
 @of_kind("written-sums-study")

@@ -11,6 +11,7 @@ the column in two digits. Theirs says the same in some four times as many charac
 Dimensions: B sums, T characters of the longest.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -90,17 +91,21 @@ class Format:
     def write(self, pairs: np.ndarray, width: int, noise: tuple[str, ...] = (), seed: int = 0) -> Lines:
         """(B, 2) operands -> their sums as text, T = width. Raises ValueError for a sum that does not fit."""
         wrong = np.random.default_rng(seed)
-        tokens = np.full((len(pairs), width), NEWLINE)
-        written = np.zeros((len(pairs), width), bool)
-        code = {character: token for token, character in enumerate(ALPHABET)}
-        for row, (a, b) in enumerate(pairs.tolist()):
-            question = "\n" + self.question(a, b)
-            line = question + self.answer(a, b, wrong, noise) + "\n"
-            if len(line) > width:
-                raise ValueError(f"{line.strip()} has {len(line)} characters with its line ends, more than {width}")
-            tokens[row, : len(line)] = [code[character] for character in line]
-            written[row, len(question) : len(line)] = True
-        return Lines(torch.from_numpy(tokens), torch.from_numpy(written))
+        return as_lines(((self.question(a, b), self.answer(a, b, wrong, noise)) for a, b in pairs.tolist()), width)
+
+
+def as_lines(texts: Iterable[tuple[str, str]], width: int, alphabet: str = ALPHABET) -> Lines:
+    """B questions with their answers as tokens, T = width. Raises ValueError for a text that does not fit."""
+    texts = list(texts)
+    tokens, written = np.full((len(texts), width), NEWLINE), np.zeros((len(texts), width), bool)
+    code = {character: token for token, character in enumerate(alphabet)}
+    for row, (question, answer) in enumerate(texts):
+        line = f"\n{question}{answer}\n"
+        if len(line) > width:
+            raise ValueError(f"{line.strip()} has {len(line)} characters with its line ends, more than {width}")
+        tokens[row, : len(line)] = [code[character] for character in line]
+        written[row, len(question) + 1 : len(line)] = True
+    return Lines(torch.from_numpy(tokens), torch.from_numpy(written))
 
 
 def last_number(tokens: Tensor) -> str:

@@ -15,14 +15,12 @@ from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from arithlib.settings import of_kind
-from chapters.ch61_written_sums import ALPHABET, NEWLINE, Lines
+from chapters.ch61_written_sums import ALPHABET, Lines, as_lines
 
-CODE = {character: token for token, character in enumerate(ALPHABET.replace("+", "*"))}
-CHARACTERS = {token: character for character, token in CODE.items()}
+CHARACTERS = ALPHABET.replace("+", "*")
 
 
 @of_kind("written-products")
@@ -65,15 +63,7 @@ class ProductFormat:
 
     def write(self, pairs: np.ndarray, width: int) -> Lines:
         """(B, 2) operands -> their products as text, T = width. Raises ValueError for one that does not fit."""
-        tokens, written = np.full((len(pairs), width), NEWLINE), np.zeros((len(pairs), width), bool)
-        for row, (a, b) in enumerate(pairs.tolist()):
-            question = "\n" + self.question(a, b)
-            line = question + self.answer(a, b) + "\n"
-            if len(line) > width:
-                raise ValueError(f"{line.strip()} has {len(line)} characters with its line ends, more than {width}")
-            tokens[row, : len(line)] = [CODE[character] for character in line]
-            written[row, len(question) : len(line)] = True
-        return Lines(torch.from_numpy(tokens), torch.from_numpy(written))
+        return as_lines(((self.question(a, b), self.answer(a, b)) for a, b in pairs.tolist()), width, CHARACTERS)
 
 
 def partial_products(a: int, b: int) -> list[int]:

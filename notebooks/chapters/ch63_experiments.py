@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from torch import Tensor
-from torch.func import functional_call
 
 from arithlib.experiments.base import Experiment
 from arithlib.settings import of_kind
@@ -14,18 +13,6 @@ from chapters.ch61_experiments import losses
 from chapters.ch63_tasks import VOCABULARY, draw
 
 TEST_SEED = 2310_16028
-
-
-def placed(model: CharacterGPTs, shift: Tensor):
-    """The models reading texts that begin at places (S,) of their tables of positions: a function of (S, B, T)."""
-
-    def read(tokens):
-        S, _, T = tokens.shape
-        rows = (shift[:, None] + torch.arange(T)).expand(S, T)
-        positions = model.W_pos[torch.arange(S)[:, None], rows]
-        return functional_call(model, {"W_pos": positions}, (tokens,))
-
-    return read
 
 
 class AlgorithmObjective:
@@ -45,7 +32,8 @@ class AlgorithmObjective:
 
     def loss(self, model: CharacterGPTs, step: int) -> Tensor:
         texts, written, shift = self.batch(step)
-        return losses(placed(model, shift), texts, written).sum()
+        places = shift[:, None, None] + torch.arange(texts.shape[2])
+        return losses(model, texts, written, places.expand(texts.shape)).sum()
 
     @torch.no_grad()
     def evaluate(self, model: CharacterGPTs) -> dict[str, np.ndarray]:
@@ -108,10 +96,10 @@ class AlgorithmExperiment(Experiment):
         """
         S, T = len(self.seeds), texts.shape[1]
         tokens = torch.from_numpy(texts).expand(S, -1, -1)
-        read = placed(model, torch.full((S,), (model.config.n_ctx - T) // 2))
-        said = read(tokens[..., :-1])[..., Q - 1 :, :].argmax(-1)
+        places = ((model.config.n_ctx - T) // 2 + torch.arange(T)).expand(tokens.shape)
+        said = model(tokens[..., :-1], places)[..., Q - 1 :, :].argmax(-1)
         written = (torch.arange(T) >= Q).expand(tokens.shape)
-        return said == tokens[..., Q:], said, losses(read, tokens, written)
+        return said == tokens[..., Q:], said, losses(model, tokens, written, places)
 
     def score(self, model: CharacterGPTs, length: int, size: int) -> tuple[Tensor, Tensor]:
         """(S, size) whether every token of an answer is right, and (S,) mean losses, on texts of one length."""

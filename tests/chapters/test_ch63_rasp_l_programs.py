@@ -8,7 +8,7 @@ import torch
 
 from chapters import ch63_rasp_l as rasp
 from chapters.ch61_character_gpt import CharacterGPTConfig, CharacterGPTs
-from chapters.ch63_experiments import AlgorithmExperiment, placed
+from chapters.ch63_experiments import AlgorithmExperiment
 from chapters.ch63_programs import (
     PROGRAMS,
     before,
@@ -150,7 +150,7 @@ def test_programs_are_causal(task):
 def test_models_read_the_places_where_their_texts_begin():
     models = CharacterGPTs(CharacterGPTConfig(9, d_model=8, n_layers=1, n_heads=2, d_vocab=6), (0, 1))
     tokens = torch.randint(6, (2, 3, 4), generator=torch.Generator().manual_seed(0))
-    said = placed(models, torch.tensor([5, 2]))(tokens)
+    said = models(tokens, (torch.tensor([5, 2])[:, None, None] + torch.arange(4)).expand(2, 3, 4))
     with torch.no_grad():
         models.W_pos[0, :4], models.W_pos[1, :4] = models.W_pos[0, 5:9].clone(), models.W_pos[1, 2:6].clone()
     torch.testing.assert_close(said, models(tokens))

@@ -44,6 +44,8 @@ def tables() -> dict[str, list[Row]]:
 
 def _adders() -> Iterable[Row]:
     yield Row("2 x 4", published("P-16")["accuracy"], "abacus-cpu-s*", "abacus-gpu-s?")
+    yield Row("2 x 4, input enters once", None, None, "abacus-gpu-noinjection-s*")
+    yield Row("8 x 1", published("P-16")["accuracy_before"], None, "abacus-gpu-8x1-s*")
     yield Row("2 x 4, offsets to 199", None, None, "abacus-gpu-k200-s*")
     yield Row("1 x 16", None, None, "abacus-gpu-1x16-s*")
     yield Row("8 x 2", None, None, "abacus-gpu-8x2-s*")

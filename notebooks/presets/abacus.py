@@ -154,7 +154,17 @@ def _paper_sized():
         ships_weights=False,
     )  # fmt: skip
     short = of_steps(5000, lr=3e-4, evaluations=20)
-    yield from sweep(wide, {"": {}}, SEEDS)
+    yield from sweep(wide, {
+        "": {},
+        "8x1": dict(
+            about="8 layers, not looped, at d_model 512: two minutes (chapter 82)",
+            model=replace(WIDE, n_layers=8, n_loops=1),
+        ),
+        "noinjection": dict(
+            about="the input enters once, at d_model 512: two minutes (chapter 82)",
+            model=replace(WIDE, injection="none"),
+        ),
+    }, SEEDS)  # fmt: skip
     yield from sweep(wide, {
         "1x16": dict(
             about="1 layer looped 16 times at d_model 1024, as source 002: half an hour", **short, batch_size=2048,

@@ -41,6 +41,12 @@ def determined(seen: np.ndarray) -> np.ndarray:
     return part[:n, None] == part[n:]
 
 
+def moved(array: np.ndarray, by: tuple[int, int]) -> np.ndarray:
+    """(n + 2, n + 2) a table with a rim -> (n, n) what stands there of every entry of the table, as a view."""
+    n = len(array) - 2
+    return array[1 + by[0] : n + 1 + by[0], 1 + by[1] : n + 1 + by[1]]
+
+
 def fill(values: np.ndarray, seen: np.ndarray, rule: str) -> tuple[np.ndarray, np.ndarray]:
     """Fill holes from blocks of two by two neighbours as long as there is one with a single hole.
 
@@ -49,11 +55,6 @@ def fill(values: np.ndarray, seen: np.ndarray, rule: str) -> tuple[np.ndarray, n
     """
     known = np.pad(seen, 1)
     filled = np.pad(np.where(seen, values, np.nan).astype(float), 1, constant_values=np.nan)
-    n = len(seen)
-
-    def moved(array, by):  # a view: what stands there of every entry
-        return array[1 + by[0] : n + 1 + by[0], 1 + by[1] : n + 1 + by[1]]
-
     here, value = moved(known, (0, 0)), moved(filled, (0, 0))
     while True:
         before = here.sum()
@@ -64,6 +65,18 @@ def fill(values: np.ndarray, seen: np.ndarray, rule: str) -> tuple[np.ndarray, n
             here[holes] = True
         if here.sum() == before:
             return value, here
+
+
+def fillable(seen: np.ndarray) -> np.ndarray:
+    """(n, n) which entries are seen -> (n, n) which `fill` knows in the end, by either rule, without their values."""
+    known = np.pad(seen, 1)
+    here = moved(known, (0, 0))
+    while True:
+        before = here.sum()
+        for beside, above, across in BLOCKS:
+            here |= moved(known, beside) & moved(known, above) & moved(known, across)
+        if here.sum() == before:
+            return here
 
 
 def entries_needed(n: int, complete: Callable[[np.ndarray], bool], generator: np.random.Generator) -> int:

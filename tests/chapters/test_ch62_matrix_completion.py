@@ -7,6 +7,7 @@ from chapters.ch62_matrix_completion import (
     determined,
     entries_needed,
     fill,
+    fillable,
     share_connected,
     table,
 )
@@ -38,6 +39,7 @@ def test_the_rule_for_sums_fills_with_sums_and_the_rule_for_products_with_produc
             np.testing.assert_allclose(filled[known], values[known])
             assert np.isnan(filled[~known]).all() and (known >= seen).all() and known.sum() > seen.sum()
             assert not np.allclose(fill(values, seen, other)[0][known], values[known])
+            assert np.array_equal(fillable(seen), known)
         assert (known <= determined(seen)).all(), "no rule knows what is not settled"
 
 

@@ -10,6 +10,7 @@ import math
 from pathlib import Path
 
 from arithlib import checkpoints
+from arithlib.certify import multiplication
 from arithlib.certify.addition import ProofError, examine, reachable, text
 from arithlib.certify.ball_arithmetic import FUNCTION_ERROR
 from arithlib.certify.case_split import prove
@@ -41,6 +42,16 @@ UNWINDOWED_HYPOTHESES = [
     "2^-126 instead, and below e^zero_below, where float32 has no numbers left, it is 0.",
     "The exponentials of log_slope are relatively off by at most slope_error.",
 ]
+PRODUCT_STATEMENT = (
+    "For all integers a, b >= 0 of any length, greedy decoding of the model from the text a*b= (digits least "
+    "significant first) writes a page of long multiplication and then the end token: a row for each digit of b, each "
+    "ended by =, in which every second token from the first on is a digit of the total so far, least significant "
+    "first, and the others are carries. The last row has the digits of a times b, and perhaps one zero on top."
+)
+PRODUCT_HYPOTHESES = [
+    "The model is what arithlib.models.column describes, with these weights, positions page, the rest masked.",
+    *HYPOTHESES[1:],
+]
 # A margin this much above what rounding can do makes few cases, and leaves room for how a checker bounds rounding.
 BEYOND_ROUNDING = 1.5
 
@@ -57,20 +68,22 @@ def path_of(name: str, folder: Path) -> Path:
 
 
 def certify(name: str) -> dict:
-    """Prove that a checkpoint adds, and return its certificate.
+    """Prove that a checkpoint adds, or multiplies on a page, and return its certificate.
 
-    Raises ProofError naming a sum, or a bound, on which that is not proven, ValueError for a model that is no adder
-    with a window of one column, or far keys that decay.
+    Raises ProofError naming a sum, a context or a bound, for which that is not proven, ValueError for a model that is
+    neither an adder with a window of one column, or far keys that decay, nor one that reads pages.
     """
-    trained, met = checkpoints.load(name), reachable()
+    trained = checkpoints.load(name)
     if not isinstance(trained.model, ColumnTransformer):
         raise ValueError(f"{name} is a {type(trained.model).__name__}: only a ColumnTransformer can be certified")
-    lines = [text(context) + ALPHABET[token] for context, token in zip(met.contexts, met.right, strict=True)]
-    proof = _unwindowed if trained.model.config.positions == "alibi" else _windowed
+    multiplies = trained.model.config.positions == "page"
+    contexts, right = multiplication.reachable() if multiplies else (reachable().contexts, reachable().right)
+    lines = [text(context) + ALPHABET[token] for context, token in zip(contexts, right, strict=True)]
+    proof = {"page": _on_a_page, "alibi": _unwindowed}.get(trained.model.config.positions, _windowed)
     return {
         "checkpoint": name,
         "sha256": trained.provenance["sha256"],
-        "statement": STATEMENT,
+        "statement": PRODUCT_STATEMENT if multiplies else STATEMENT,
         **proof(name, trained.model, {"count": len(lines), "sha256": _sha256(lines)}),
     }
 
@@ -78,21 +91,37 @@ def certify(name: str) -> dict:
 def _windowed(name, model, contexts):
     met, found = reachable(), examine(model)
     if len(found.open):
-        worst = int(found.open[0])
-        a, b = met.witness(worst)
-        raise ProofError(
-            f"{name} is not proven right in {len(found.open)} of {len(met.contexts)} contexts; the worst is "
-            f"{text(met.contexts[worst])!r}, met in {a} + {b}, where the right token leads by {found.lead[worst]:.3g}"
-        )
+        a, b = met.witness(int(found.open[0]))
+        raise _unproven(name, met.contexts, found, f"met in {a} + {b}, ")
+    return _leads(HYPOTHESES, contexts, met.contexts, found)
+
+
+def _on_a_page(name, model, contexts):
+    (met, _), found = multiplication.reachable(), multiplication.examine(model)
+    if len(found.open):
+        raise _unproven(name, met, found)
+    return _leads(PRODUCT_HYPOTHESES, contexts, met, found)
+
+
+def _unproven(name, met, found, where=""):
+    worst = int(found.open[0])
+    return ProofError(
+        f"{name} is not proven right in {len(found.open)} of {len(met)} contexts; the worst is {text(met[worst])!r}, "
+        f"{where}where the right token leads by {found.lead[worst]:.3g}"
+    )
+
+
+def _leads(hypotheses, contexts, met, found):
+    """What is stated where every context is assured."""
     worst = int(found.lead.argmin())
     # Another enclosure of the same roundings, such as the checker's, may be wider: a quarter more is granted to it.
     assured = found.assured - (found.lead - found.assured) / 4
     return {
-        "hypotheses": HYPOTHESES,
+        "hypotheses": hypotheses,
         "exp_error": FUNCTION_ERROR,
         "contexts": contexts,
         "margin": _below(found.lead[worst]),
-        "margin_at": text(met.contexts[worst]),
+        "margin_at": text(met[worst]),
         "margin_float32": _below(assured.min()),
     }
 

@@ -1,13 +1,13 @@
-"""Check a certificate that a network adds every pair of non-negative integers, of every length (chapters 71, 72). ::
+"""Check a certificate that a network adds, or multiplies, all non-negative integers (chapters 71, 72, 78). ::
 
     python checker.py adder-windowed-s0.safetensors adder-windowed-s0.certificate.json
 
 This file stands alone. It needs Python and numpy, shares no line with what made the certificate, and reads the
 weights itself. It checks every number that a certificate states: checksum, contexts, cases, margins. The sentences
-beside them have to be those below, word for word; that window is 1, and all else masked where the weights know no
-slope, stands there, not in the weights. It trusts that float64 arithmetic in numpy rounds as IEEE 754 says, and that
-numpy's exp is off by no more than 2^-50, relatively. The chapters show why what is checked here implies the
-statement: chapter 72 with a window, chapter 71 without one.
+beside them have to be those below, word for word; what a token sees stands there, not in the weights: a window of 1,
+or some places of a page, and all else masked where the weights know no slope. It trusts that float64 arithmetic in
+numpy rounds as IEEE 754 says, and that numpy's exp is off by no more than 2^-50, relatively. The chapters show why
+what is checked here implies the statement: chapter 72 with a window, chapter 71 without one, chapter 78 on a page.
 """
 
 import hashlib
@@ -48,6 +48,17 @@ FADING_HYPOTHESES = [
     "2^-126 instead, and below e^zero_below, where float32 has no numbers left, it is 0.",
     "The exponentials of log_slope are relatively off by at most slope_error.",
 ]
+PRODUCT_STATEMENT = (
+    "For all integers a, b >= 0 of any length, greedy decoding of the model from the text a*b= (digits least "
+    "significant first) writes a page of long multiplication and then the end token: a row for each digit of b, each "
+    "ended by =, in which every second token from the first on is a digit of the total so far, least significant "
+    "first, and the others are carries. The last row has the digits of a times b, and perhaps one zero on top."
+)
+PRODUCT_HYPOTHESES = [
+    "The model is what arithlib.models.column describes, with these weights, positions page, the rest masked.",
+    *HYPOTHESES[1:],
+]
+PAGE_KEYS = 6  # digits of both factors, the digit above, what stands before a digit, itself as a digit, and as a sign
 NUMBERS = ("exp_error", "margin", "margin_float32")
 FADING_NUMBERS = (*NUMBERS, "slope_error", "zero_below", "keys", "rounding")
 NO_WEIGHTS = "these are no weights of this model"
@@ -73,9 +84,10 @@ def demand(condition, problem):
         raise Rejected(problem)
 
 
-def demand_words_and_numbers(certificate, fading):
-    demand(certificate["statement"] == STATEMENT, "the certificate states something else")
-    hypotheses = FADING_HYPOTHESES if fading else HYPOTHESES
+def demand_words_and_numbers(certificate, fading, multiplies):
+    statement = PRODUCT_STATEMENT if multiplies else STATEMENT
+    demand(certificate["statement"] == statement, "the certificate states something else")
+    hypotheses = PRODUCT_HYPOTHESES if multiplies else FADING_HYPOTHESES if fading else HYPOTHESES
     demand(certificate["hypotheses"] == hypotheses, "the certificate assumes something else")
     for name in FADING_NUMBERS if fading else NUMBERS:
         # To Python True is 1; and infinitely many keys are as many as one likes.
@@ -98,22 +110,26 @@ def read(path):
             tensors[name.removeprefix("model/")] = values.reshape(about["shape"])
     demand({"embedding.weight", "mlp_in.bias", "near"} <= {*tensors}, NO_WEIGHTS)
     shapes = {name: values.shape for name, values in tensors.items() if name != "log_slope"}
-    V, H, F = len(ALPHABET), tensors["near"].size // 8, tensors["mlp_in.bias"].size
-    D = tensors["embedding.weight"].size // V
-    demand(shapes == layout(V, H, D, F) and D % H == 0, NO_WEIGHTS)
+    multiplies = "near_value" in tensors
+    V, F = len(ALPHABET), tensors["mlp_in.bias"].size
+    D, H = tensors["embedding.weight"].size // V, tensors["near"].size // (PAGE_KEYS if multiplies else 8)
+    demand(H > 0 and D % H == 0 and shapes == layout(V, H, D, F, multiplies), NO_WEIGHTS)
     demand("log_slope" not in tensors or tensors["log_slope"].shape == (H,), NO_WEIGHTS)
     small = max(D, F) <= WIDEST and all(np.abs(values).max() <= LARGEST for values in tensors.values())
     demand(small, "numbers are so large, or so many, that float32 could overflow")
     return tensors, hashlib.sha256(content).hexdigest()
 
 
-def layout(V, H, D, F):
+def layout(V, H, D, F, multiplies):
     """The shapes of V tokens, H heads, D dimensions, F neurons."""
     layers = {"mlp_in": (F, D), "mlp_out": (D, F), "qkv": (3 * D, D), "unembedding": (V, D)}
     weights = {f"{name}.weight": shape for name, shape in layers.items()}
     biases = {f"{name}.bias": shape[:1] for name, shape in layers.items()}
-    others = {"embedding.weight": (V, D), "near": (H, 4, 2), "numbers.weight": (4, D), "out.weight": (D, D)}
-    return weights | biases | others
+    others = {"embedding.weight": (V, D), "out.weight": (D, D)}
+    places = {"near": (H, 4, 2), "numbers.weight": (4, D)}
+    if multiplies:
+        places = {"near": (PAGE_KEYS, H), "near_value": (PAGE_KEYS, H, D // H)}
+    return weights | biases | others | places
 
 
 def sha256_of(lines):
@@ -152,6 +168,38 @@ def next_digits(digit, first):
     return DIGITS + "." if digit != "0" or first else DIGITS
 
 
+def page_contexts():
+    """{six characters: the one to write next} for all that right pages of long multiplication can show.
+
+    Of the place asked for: the digits of both factors, the digit above, what stands before the digit that asks, and
+    that digit; or, after a carry or a sign, this. "." is what does not exist. The carries of a row are followed from
+    its sign on until nothing new turns up; a row's digit of the second factor stays the same.
+    """
+    found = {f"..{above}..=": "$" for above in DIGITS}
+    for b in DIGITS:
+        for before in "=0":  # below the places of the first factor, where nothing is carried
+            for above in DIGITS:
+                at_one_place(found, ".", b, above, before)
+        for rows in (".", DIGITS):  # above the first row stands nothing
+            carries, new = set(), {"=" if rows == "." else "0"}
+            while new:
+                carries |= new
+                new = {at_one_place(found, a, b, above, c) for c in new for a in DIGITS for above in rows} - carries
+            for carry in carries - {"="}:
+                at_one_place(found, ".", b, ".", carry)
+    return found
+
+
+def at_one_place(found, a, b, above, before):
+    """What is written at one place, noted in `found`, and after it; returns the carry into the next."""
+    product = 0 if a == "." else int(a) * int(b)
+    tens, digit = divmod(product + sum(int(x) for x in (above, before) if x in DIGITS), 10)
+    after = "=" if a == above == "." else str(tens)
+    for context, right in ((f"{a}{b}{above}..{before}", str(digit)), (f"{a}{b}{above}{before}{digit}.", after)):
+        demand(found.setdefault(context, right) == right, "one context, two answers")
+    return str(tens)
+
+
 # ---- intervals: pairs of arrays, the least and the largest possible value ----------------------------------------
 
 
@@ -178,30 +226,38 @@ def times(x, y):
 
 
 def leads(w, seen, right, unit, exp_error):
-    """The least possible lead of the right token over every other: (C, 5) tokens or -1, (C,) tokens -> (C,)."""
-    C, (H, _, _), D = len(seen), w["near"].shape, w["embedding.weight"].shape[1]
+    """The least possible lead of the right token over every other: (C, keys) tokens or -1, (C,) tokens -> (C,)."""
+    C, D, multiplies = len(seen), w["embedding.weight"].shape[1], "near_value" in w
 
     def layer(x, name, *added):
         return linear(x, w[f"{name}.weight"], unit, [w[f"{name}.bias"]] * 2, *added)
 
-    embedded = w["embedding.weight"] + w["numbers.weight"][:3, None]  # of every token in each of three numbers
-    x = widen(embedded, embedded, 1, np.abs(embedded), unit)
+    if multiplies:  # every token has one vector, and is known by its place among the keys
+        own, number, keys = seen[:, 4:].max(1), np.zeros(PAGE_KEYS, int), PAGE_KEYS
+        x, near = [w["embedding.weight"][None]] * 2, w["near"]
+    else:  # and of every token in each of three numbers
+        own, (number, distance), keys = seen[:, 2], np.array(KEYS).T, len(KEYS)
+        embedded = w["embedding.weight"] + w["numbers.weight"][:3, None]
+        x, near = widen(embedded, embedded, 1, np.abs(embedded), unit), w["near"][:, number, distance].T
+    asked, H = number[2], near.shape[1]
     qkv = layer([part.reshape(-1, D) for part in x], "qkv")
-    q, k, v = ([part.reshape(3, -1, 3, H, D // H)[:, :, i] for part in qkv] for i in range(3))
-    own, number = seen[:, 2], np.array([number for number, _ in KEYS])
-    products = times([part[2, own][:, None] for part in q], [part[number, seen] for part in k])
-    near, scale = np.stack([w["near"][:, number, distance] for number, distance in KEYS]), (D // H) ** -0.5
+    q, k, v = ([part.reshape(-1, len(ALPHABET), 3, H, D // H)[:, :, i] for part in qkv] for i in range(3))
+    products = times([part[asked, own][:, None] for part in q], [part[number, seen] for part in k])
+    scale = (D // H) ** -0.5
     size = largest(products).sum(-1) * scale + np.abs(near)
     low, high = widen(*(part.sum(-1) * scale + near for part in products), D // H + 6, size, unit)
     there = (seen >= 0)[..., None]
     top = np.where(there, high, -np.inf).max(1, keepdims=True)
     slack = 1 + exp_error + unit * (16 + 2 * np.where(there, top - low, 0).max(1, keepdims=True))
     low, high = np.where(there, np.exp(low - top), 0) / slack, np.where(there, np.exp(high - top), 0) * slack
-    others = 1 - np.eye(len(KEYS))  # a key's share is least where it is least and all others are largest
-    share_low, share_high = low / (low + others @ high) / slack, high / (high + others @ low) * slack
-    products = times((share_low[..., None], share_high[..., None]), [part[number, seen] for part in v])
-    z = widen(*(part.sum(1) for part in products), D // H + 5 * H + 5, largest(products).sum(1), unit)
-    mid = linear([part.reshape(C, D) for part in z], w["out.weight"], unit, [part[2, own] for part in x])
+    others = 1 - np.eye(keys)  # a key's share is least where it is least and all others are largest
+    shares = low / (low + others @ high) / slack, high / (high + others @ low) * slack
+    read = [[part[number, seen] for part in v]] + [[w["near_value"]] * 2] * multiplies
+    products = [times([share[..., None] for share in shares], values) for values in read]
+    size = sum(largest(each).sum(1) for each in products)
+    z = [sum(each[i].sum(1) for each in products) for i in (0, 1)]
+    z = widen(*z, D // H + 5 * len(read) * H + 5 * len(read), size, unit)
+    mid = linear([part.reshape(C, D) for part in z], w["out.weight"], unit, [part[asked, own] for part in x])
     post = layer([np.maximum(part, 0) for part in layer(mid, "mlp_in")], "mlp_out", mid)
     low, high = layer(post, "unembedding")
     rivals = np.where(np.arange(len(ALPHABET)) == right[:, None], -np.inf, high)
@@ -410,9 +466,11 @@ def check(weights_path, certificate_path):
     weights, sha256 = read(weights_path)
     demand(("cases" in certificate) == ("log_slope" in weights), NO_WEIGHTS)
     demand(certificate["sha256"] == sha256, "the certificate is about other weights")
-    demand_words_and_numbers(certificate, "log_slope" in weights)
+    multiplies = "near_value" in weights
+    demand(not multiplies or "log_slope" not in weights, NO_WEIGHTS)
+    demand_words_and_numbers(certificate, "log_slope" in weights, multiplies)
     demand(certificate["exp_error"] == EXP_ERROR, "the certificate grants another error to exp")
-    found, stated = contexts(), certificate["contexts"]
+    found, stated = page_contexts() if multiplies else contexts(), certificate["contexts"]
     digest = sha256_of(context + token for context, token in found.items())
     demand(stated == {"count": len(found), "sha256": digest}, "these are not the contexts that occur")
     (check_fading if "log_slope" in weights else check_windowed)(weights, certificate, found)

@@ -69,7 +69,7 @@ def _sdpa(q, k, v, bias):
         mask = bias.to(q.dtype).masked_fill(~_visible(T, S, q.device), -torch.inf)
     elif 1 < T < S:  # torch's own causal mask puts the first query at the first key, not at the last T
         mask = _visible(T, S, q.device)
-    # Not the condition itself: to a compiler of graphs a length is a symbol, and torch's attention wants True or False.
+    # Not the condition itself: to a compiler of graphs a length is a symbol, and attention wants True or False.
     causal = True if mask is None and T > 1 else False  # noqa: SIM210
     q, k, v = (x.transpose(1, 2) for x in (q, k, v))
     return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal).transpose(1, 2)

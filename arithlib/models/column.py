@@ -19,6 +19,17 @@ addressed by *part* (0 the question, 1 the answer), *line* and index:
     line        0 0 1 1 1 2 2 0 0 0 1 1 1 2 2 2 3 3
     index       1 2 0 1 2 0 1 0 1 2 0 1 2 0 1 2 0 0
 
+A page of long multiplication has a row for each digit of the second factor. A row begins with `=` and is the total of
+the partial products so far, each of its digits but the last followed by the carry out of that place. A token is
+addressed by part (0 and 1 the factors, 2 the page), row, and *step*, how far it is from the sign before it:
+
+    tokens      2 1 * 4 3 = 8 0 4 0 0 = 8 0 0 1 4 0 0 = $          12 x 34: 4 x 12 = 048, and 048 + 3 x 120 = 0408
+    part        0 0 1 1 1 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2
+    row         0 0 0 0 0 0 0 0 0 0 0 1 1 1 1 1 1 1 1 2 2
+    step        1 2 0 1 2 0 1 2 3 4 5 0 1 2 3 4 5 6 7 0 0
+
+Of a row, steps 2 m and 2 m + 1 ask for what is written at place m: its digit, and then the carry out of it.
+
 Dimensions: B batch, T tokens (queries), S keys, N numbers, R slots (relative positions), D d_model, H heads, K
 d_head, F d_mlp, V vocabulary.
 """
@@ -33,7 +44,7 @@ from torch import Tensor, nn
 from arithlib.models.attention import attend
 from arithlib.models.positions import number_index, rotate, rotation
 from arithlib.settings import of_kind
-from arithlib.tokenizer import ABSENT, ALPHABET, END, EQUALS
+from arithlib.tokenizer import ABSENT, ALPHABET, END, EQUALS, TIMES
 
 # A learned bias for each head, number of the key and distance from 0 to `window`. Keys at any other distance ...
 RELATIVE = (
@@ -58,6 +69,16 @@ GRID = (
     "line-label",  # of columns, and a learned embedding of the line
     "column-only",  # of columns: all lines look alike
     "distance",  # of places in the text, up to `n_rows`, whatever the part
+    "page",  # of rows and places on a page of long multiplication: those of `PAGE_SLOTS`, and no others
+)
+# Of what a token of a page sees, at the place m of row i that it asks for.
+PAGE_SLOTS = (
+    "first factor",  # its digit m - i, counted from 0
+    "second factor",  # its digit i
+    "above",  # the digit at place m of the row above
+    "before",  # if the token is a digit: the carry into its place, or the sign that opens the row
+    "own digit",  # itself, if it is a digit of the row, after which a carry or the end of the row is due
+    "own sign",  # itself, if it is not: a carry or a sign, after which a digit is due
 )
 POSITIONS = (*RELATIVE, *TABLES, *ROTARY, *GRID)
 # Numbers of `a+b=c$`: the two operands, the answer, and what its end token would open.
@@ -92,6 +113,49 @@ def table_address(tokens: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     signs = ((tokens >= 10) & (tokens != END)).cumsum(1)
     opened = (signs * (1 - part)).amax(1, keepdim=True)  # signs of the question; the first `=` is one more
     return part, signs - part * (opened + 1), number_index(tokens)
+
+
+def page_address(tokens: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """(B, T) tokens -> (B, T) part, row and step of each.
+
+    >>> [row.tolist() for row in page_address(torch.tensor([[2, 12, 4, 3, 13, 8, 0, 0, 13, 8]]))]
+    [[[0, 1, 1, 1, 2, 2, 2, 2, 2, 2]], [[0, 0, 0, 0, 0, 0, 0, 0, 1, 1]], [[1, 0, 1, 2, 0, 1, 2, 3, 0, 1]]]
+    """
+    opened = (tokens == EQUALS).cumsum(1)
+    part = (tokens == TIMES).cumsum(1).clamp(max=1) + opened.clamp(max=1)
+    return part, (opened - 1).clamp(min=0), number_index(tokens)
+
+
+def page_slots(tokens: Tensor) -> Tensor:
+    """(B, T) tokens -> (B, T, S) which of `PAGE_SLOTS` every key is in for every query, ABSENT for none.
+
+    A token of a factor sees itself alone.
+    """
+    part, row, step = page_address(tokens)
+    time = torch.arange(tokens.shape[1], device=tokens.device)
+    place, is_digit = step // 2, (part == 2) & (step % 2 == 1)
+
+    def of_query(x):
+        return x[..., None]
+
+    def of_key(x):
+        return x[..., None, :]
+
+    on_page = of_query(part == 2) & (of_query(time) >= of_key(time))
+    above = (of_key(row) == of_query(row) - 1) & (of_key(part) == 2)
+    itself = of_query(time) == of_key(time)
+    seen_at = (
+        on_page & (of_key(part) == 0) & (of_key(step) - 1 == of_query(place - row)),
+        on_page & (of_key(part) == 1) & (of_key(step) - 1 == of_query(row)),
+        on_page & above & (of_key(step) == 2 * of_query(place) + 1),
+        of_query(is_digit) & (of_query(time) - 1 == of_key(time)),
+        of_query(is_digit) & itself,
+        ~of_query(is_digit) & itself,
+    )
+    slot = torch.full(on_page.shape, ABSENT, device=tokens.device)
+    for which, seen in enumerate(seen_at):
+        slot = slot.masked_fill(seen, which)
+    return slot
 
 
 # ---- the model ---------------------------------------------------------------------------------------------------
@@ -130,7 +194,8 @@ class ColumnConfig:
     def n_slots(self) -> int:
         """R, how many relative positions GRID tells apart."""
         near = self.window + 1
-        return {"grid": 2 * near**2, "distance": self.n_rows + 1}.get(self.positions, 2 * near)
+        sizes = {"grid": 2 * near**2, "distance": self.n_rows + 1, "page": len(PAGE_SLOTS)}
+        return sizes.get(self.positions, 2 * near)
 
 
 class ColumnTransformer(nn.Module):
@@ -301,6 +366,8 @@ class ColumnTransformer(nn.Module):
         back = (place[:, None] - place).expand(len(tokens), -1, -1)
         if self.config.positions == "distance":
             return torch.where(back < 0, ABSENT, back.clamp(max=self.config.n_rows))
+        if self.config.positions == "page":
+            return page_slots(tokens)
         part, line, _ = table_address(tokens)
         lines, columns = line[:, :, None] - line[:, None], column_distance(tokens)
         slot, seen = part[:, None].expand_as(lines), back >= 0
@@ -326,6 +393,20 @@ class ColumnTransformer(nn.Module):
         if self.config.positions in RELATIVE:
             x = x + self.numbers.weight[:, None]
         return x, *self._split(x)
+
+    def slot_logits(self, query: Tensor, keys: Tensor) -> Tensor:
+        """GRID without "line-label": (N,) tokens and the (N, R) tokens at each slot, ABSENT where none is -> (N, V).
+
+        The same as `forward`, where a slot holds at most one key.
+        """
+        x, q, k, v = self.token_tables()
+        present = keys.clamp(min=0)
+        # A look-up by F.embedding, which is much faster to train through than indexing.
+        scores = F.embedding(query[:, None] * len(x) + present, content_scores(q, k).flatten(0, 1)) + self.near
+        pattern = scores.masked_fill((keys == ABSENT)[..., None], -torch.inf).softmax(1)
+        values = F.embedding(present, v.flatten(1)).unflatten(-1, v.shape[1:]) + self.near_value
+        z = torch.einsum("nrh,nrhk->nhk", pattern, values)
+        return self.unembedding(self.add_neurons(F.embedding(query, x) + self.out(z.flatten(1))))
 
     def score_table(self) -> Tensor:
         """(V, N, V, H) scores that content gives an answer token and the key of a number; of RELATIVE."""

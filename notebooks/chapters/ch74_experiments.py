@@ -13,7 +13,7 @@ from arithlib.models.column import ColumnConfig, ColumnTransformer
 from arithlib.settings import of_kind
 from arithlib.tokenizer import END, CharacterTokenizer
 from chapters.ch74_contexts import every_context
-from chapters.ch74_grid import answer_mask, context_logits, context_margins, contexts, margins, right_by_line, total
+from chapters.ch74_grid import answer_mask, context_margins, contexts, margins, right_by_line, total
 from chapters.ch74_running_totals import RunningTotals, of_length
 
 
@@ -43,7 +43,7 @@ class PlanarObjective:
     def _loss(self, model, tokens):
         if model.config.positions == "grid":
             query, keys, following = contexts(tokens, model.config.window)
-            return F.cross_entropy(context_logits(model, query, keys), following)
+            return F.cross_entropy(model.slot_logits(query, keys), following)
         by_length = (tokens != END).sum(1).argsort().chunk(4)  # less filling to compute on
         logits, following = zip(*(_asked(model, tokens[rows]) for rows in by_length), strict=True)
         return F.cross_entropy(torch.cat(logits), torch.cat(following))

@@ -8,11 +8,10 @@ vocabulary.
 """
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from arithlib.evaluation import logit_margin
-from arithlib.models.column import ColumnTransformer, content_scores, table_address
+from arithlib.models.column import ColumnTransformer, table_address
 from arithlib.tokenizer import ABSENT, END, EQUALS, CharacterTokenizer
 from chapters.ch74_running_totals import RunningTotals
 
@@ -28,7 +27,7 @@ def answer_mask(tokens: Tensor) -> Tensor:
 def contexts(tokens: Tensor, window: int = 1) -> tuple[Tensor, Tensor, Tensor]:
     """What decides each answer token of (B, T) whole texts, in the order of `answer_mask`; time is linear in T.
 
-    Returns (N,) queries, (N, R) keys as `context_logits` takes them, and (N,) tokens to write.
+    Returns (N,) queries, (N, R) keys as `ColumnTransformer.slot_logits` takes them, and (N,) tokens to write.
     """
     part, line, index = table_address(tokens)
     cells = tokens.new_full((len(tokens), 2, int(line.max()) + 1 + window, int(index.max()) + 2 + window), ABSENT)
@@ -43,21 +42,6 @@ def contexts(tokens: Tensor, window: int = 1) -> tuple[Tensor, Tensor, Tensor]:
     return tokens[row, place], torch.stack(keys, 1), tokens[row, place + 1]
 
 
-def context_logits(model: ColumnTransformer, query: Tensor, keys: Tensor) -> Tensor:
-    """(N,) answer tokens and the (N, R) tokens at each slot, ABSENT where there is none -> (N, V).
-
-    The same as the model's forward with positions "grid", where a slot holds at most one key.
-    """
-    x, q, k, v = model.token_tables()
-    present = keys.clamp(min=0)
-    # A look-up by F.embedding, which is much faster to train through than indexing.
-    scores = F.embedding(query[:, None] * len(x) + present, content_scores(q, k).flatten(0, 1)) + model.near
-    pattern = scores.masked_fill((keys == ABSENT)[..., None], -torch.inf).softmax(1)
-    values = F.embedding(present, v.flatten(1)).unflatten(-1, v.shape[1:]) + model.near_value
-    z = torch.einsum("nrh,nrhk->nhk", pattern, values)
-    return model.unembedding(model.add_neurons(F.embedding(query, x) + model.out(z.flatten(1))))
-
-
 # ---- margins -----------------------------------------------------------------------------------------------------
 
 
@@ -65,7 +49,7 @@ def context_logits(model: ColumnTransformer, query: Tensor, keys: Tensor) -> Ten
 def context_margins(model: ColumnTransformer, query: Tensor, keys: Tensor, following: Tensor) -> Tensor:
     """(N,) margin of the token to write in each context, logits."""
     parts = zip(*(x.split(CONTEXTS_A_PASS) for x in (query, keys, following)), strict=True)
-    return torch.cat([logit_margin(context_logits(model, q, k), right) for q, k, right in parts])
+    return torch.cat([logit_margin(model.slot_logits(q, k), right) for q, k, right in parts])
 
 
 @torch.no_grad()
@@ -117,7 +101,7 @@ def continued(model: ColumnTransformer, prompt: str, limit: int) -> str:
             continue
         around = [(which, line - up, index + 1 - left) for which in (0, 1) for up in near for left in near]
         keys = torch.tensor([[cells.get(address, ABSENT) for address in around]])
-        tokens.append(int(context_logits(model, torch.tensor([token]), keys).argmax()))
+        tokens.append(int(model.slot_logits(torch.tensor([token]), keys).argmax()))
         if tokens[-1] == END:
             break
     return CharacterTokenizer().decode(tokens)

@@ -21,7 +21,8 @@ from arithlib.training import OutOfTime
 
 PART_BYTES = 16 * 2**20
 PARTS = 4
-# Patterns of names. The paper's adder first, then without loops and without injection; then of the published tables one layer, its loops, and as many layers.
+# Patterns of names. The paper's adder first, then without loops and without injection; of the published tables one
+# layer, its loops, and as many layers.
 QUEUE = (
     "abacus-gpu-s*", "abacus-gpu-8x1-*", "abacus-gpu-noinjection-*",
     "depth-gpu-add-1x1-*", "depth-gpu-add-1x12-*", "depth-gpu-add-12x1-*", "depth-gpu-add-2x6-*",

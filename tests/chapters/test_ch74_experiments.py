@@ -12,7 +12,7 @@ from arithlib.models.column import GRID, ColumnConfig, ColumnTransformer, table_
 from arithlib.tokenizer import END, CharacterTokenizer
 from arithlib.training import AdamW, train
 from chapters.ch74_experiments import PlanarExperiment, beyond, encode
-from chapters.ch74_grid import answer_mask, context_logits, contexts, continued, margins, right_by_line, total
+from chapters.ch74_grid import answer_mask, contexts, continued, margins, right_by_line, total
 from chapters.ch74_running_totals import LAYOUTS, RunningTotals
 
 TINY = dict(d_model=8, n_heads=2, d_mlp=16)
@@ -43,7 +43,7 @@ def test_contexts_give_the_logits_of_the_forward(layout, window):
     made, tokens = model(window=window), encode(RunningTotals(layout=layout), sums(layout))
     query, keys, following = contexts(tokens, window)
     asked, place = answer_mask(tokens).nonzero().unbind(1)
-    torch.testing.assert_close(context_logits(made, query, keys), made(tokens)[asked, place])
+    torch.testing.assert_close(made.slot_logits(query, keys), made(tokens)[asked, place])
     assert torch.equal(query, tokens[asked, place])
     assert torch.equal(following, tokens[asked, place + 1])
 

@@ -1,0 +1,114 @@
+"""Proof that a model is right on every page of long multiplication, of factors of every length (chapter 78).
+
+A token of a page sees at most one key in each of `PAGE_SLOTS`, wherever it stands. So there are finitely many
+*contexts*. Four numbers decide what is written at place m of row i: a and b, the digits m - i and i of the factors;
+r, the digit above; and c, the carry that comes in. Where a digit or the row above does not reach, it counts as 0:
+
+    digit   (a b + r + c) mod 10        carry   the tens of that sum
+
+The carries of a row with the digit b are at most b, which `carries` finds by following them.
+
+Dimensions: C contexts, R = 6 slots, H heads, K d_head, V vocabulary.
+"""
+
+from functools import lru_cache
+from itertools import product
+
+import numpy as np
+
+from arithlib.certify.addition import Examination
+from arithlib.certify.ball_arithmetic import Ball, einsum, margin, relu, softmax
+from arithlib.models.column import PAGE_SLOTS, ColumnTransformer
+from arithlib.tokenizer import ABSENT, END, EQUALS
+
+OWN_DIGIT, OWN_SIGN = PAGE_SLOTS.index("own digit"), PAGE_SLOTS.index("own sign")
+DIGITS = range(10)
+
+
+def carries(b: int, above: bool) -> set[int]:
+    """Which carries can come into a place of a row with this digit, if digits stand above that row, or none.
+
+    >>> [max(carries(b, above=True)) for b in range(10)]
+    [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
+    """
+    found, waiting = {0}, [0]
+    while waiting:
+        carry = waiting.pop()
+        sums = (a * b + r + carry for a in DIGITS for r in (DIGITS if above else [0]))
+        new = {total // 10 for total in sums} - found
+        found |= new
+        waiting += new
+    return found
+
+
+@lru_cache
+def reachable() -> tuple[np.ndarray, np.ndarray]:
+    """(C, R) every context that a right page can show, in lexical order, and (C,) the token that has to come next."""
+    follows = {(ABSENT, ABSENT, r, ABSENT, ABSENT, EQUALS): END for r in DIGITS}  # no further digit of b: the end
+
+    def cell(a, b, r, before, last=False):
+        """What follows before the digit of a place, and after it. before: the carry into it, or the row's sign."""
+        carry = 0 if before == EQUALS else before
+        tens, digit = divmod(max(a, 0) * b + max(r, 0) + carry, 10)
+        follows[a, b, r, ABSENT, ABSENT, before] = digit
+        follows[a, b, r, before, digit, ABSENT] = EQUALS if last else tens
+
+    for b in DIGITS:
+        for a in DIGITS:
+            cell(a, b, ABSENT, EQUALS)  # the first place of all
+        for r in DIGITS:
+            cell(ABSENT, b, r, EQUALS)  # below the places of a, the digit above is copied
+            cell(ABSENT, b, r, 0)
+        for above in (False, True):
+            for carry in carries(b, above):
+                for a, r in product(DIGITS, DIGITS if above else [ABSENT]):
+                    cell(a, b, r, carry)
+                cell(ABSENT, b, ABSENT, carry, last=True)
+    contexts = sorted(follows)
+    return np.array(contexts), np.array([follows[context] for context in contexts])
+
+
+def own(contexts: np.ndarray) -> np.ndarray:
+    """(C, R) contexts -> (C,) the token that asks."""
+    return np.maximum(contexts[:, OWN_DIGIT], contexts[:, OWN_SIGN])
+
+
+def logits(model: ColumnTransformer, contexts: np.ndarray) -> Ball:
+    """(C, R) contexts -> (C, V) logits at the token that asks, with every rounding of a float32 program enclosed.
+
+    Raises ValueError for a model that does not read pages.
+    """
+    if model.config.positions != "page":
+        raise ValueError(f"positions = {model.config.positions!r}: contexts are those of a page")
+    weights = {name: Ball.exact(value.detach().cpu().double().numpy()) for name, value in model.state_dict().items()}
+    H, K = model.config.n_heads, model.config.d_model // model.config.n_heads
+
+    def linear(x: Ball, name: str, *added: Ball) -> Ball:
+        return einsum("ci,oi->co", x, weights[f"{name}.weight"], weights[f"{name}.bias"], *added)
+
+    x, asking = weights["embedding.weight"], own(contexts)
+    q, k, v = (linear(x, "qkv").map(lambda part, i=i: part.reshape(-1, 3, H, K)[:, i]) for i in range(3))  # (V, H, K)
+    # A program may divide by sqrt(K) before the product, after it, or half each: four more roundings at most.
+    asked = q[asking].map(lambda part: part / K**0.5)
+    scores = einsum("chk,crhk->crh", asked, k[contexts], weights["near"], roundings=4)
+    absent = (contexts == ABSENT)[..., None]
+    scores = Ball(np.where(absent, -np.inf, scores.mid), np.where(absent, 0, scores.rad))
+    pattern = softmax(scores.map(lambda part: part.swapaxes(1, 2)))
+    # What tokens say and what slots say are read together or one after the other, and may be carried through `out`
+    # before they are mixed: K and 10 H roundings more, and two, on the way.
+    twice = pattern.map(lambda part: np.concatenate([part, part], 2))
+    near = weights["near_value"].map(lambda part: np.broadcast_to(part, (len(contexts), *part.shape)))
+    said = Ball(*(np.concatenate(both, 1) for both in zip(_parts(v[contexts]), _parts(near), strict=True)))
+    z = einsum("chr,crhk->chk", twice, said, roundings=K + 2 * len(PAGE_SLOTS) * H + 2)
+    mid = einsum("ci,oi->co", z.map(lambda part: part.reshape(-1, H * K)), weights["out.weight"], x[asking])
+    return linear(linear(relu(linear(mid, "mlp_in")), "mlp_out", mid), "unembedding")
+
+
+def _parts(ball):
+    return ball.mid, ball.rad
+
+
+def examine(model: ColumnTransformer) -> Examination:
+    """Run a model on all reachable contexts. Raises ValueError as `logits` does."""
+    contexts, right = reachable()
+    return Examination(*margin(logits(model, contexts), right))

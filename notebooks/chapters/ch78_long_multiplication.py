@@ -1,0 +1,173 @@
+"""Long multiplication on a page: `21*43=80400=8001400=$` is 12 x 34 = 408, by way of 12 x 4 = 048 (chapter 78).
+
+The row of digit i of the second factor is the total so far: its digits, lowest first, each but the last followed by
+the carry out of its place. The rows of an n-digit and an m-digit factor have n + 1 to n + m digits, the top one
+possibly zero. `arithlib.models.column` says what a token sees.
+
+Dimensions: B texts, T tokens, N tokens of all pages, R slots, V vocabulary.
+"""
+
+import random
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from arithlib.certify.multiplication import OWN_DIGIT, OWN_SIGN
+from arithlib.evaluation import logit_margin
+from arithlib.models.column import ColumnTransformer, page_address
+from arithlib.settings import of_kind
+from arithlib.tokenizer import ABSENT, END, EQUALS, TIMES, CharacterTokenizer
+
+
+@of_kind("long-multiplication")
+@dataclass(frozen=True)
+class LongMultiplication:
+    """Products of two factors of 1 to `max_digits` digits, all lengths equally likely, as text."""
+
+    max_digits: int = 4
+
+    def __post_init__(self):
+        if self.max_digits < 1:
+            raise ValueError(f"factors of up to {self.max_digits} digits: at least 1")
+
+    def sample(self, rng: random.Random) -> tuple[int, int]:
+        """The factors of one product."""
+        return of_length(rng.randint(1, self.max_digits), rng), of_length(rng.randint(1, self.max_digits), rng)
+
+    def ask(self, a: int, b: int) -> str:
+        """The text up to the sign of equality.
+
+        >>> LongMultiplication().ask(12, 34)
+        '21*43='
+        """
+        return f"{str(a)[::-1]}*{str(b)[::-1]}="
+
+    def write(self, a: int, b: int) -> str:
+        """The whole text, end token included.
+
+        >>> LongMultiplication().write(12, 34)
+        '21*43=80400=8001400=$'
+        """
+        first, total, rows = [int(digit) for digit in reversed(str(a))], [], []
+        for place, digit in enumerate(int(d) for d in reversed(str(b))):
+            parts = [0] * place + [digit * d for d in first]
+            total += [0] * (len(parts) - len(total))
+            carry, row, written = 0, [], []
+            for part, above in zip(parts, total, strict=True):
+                carry, new = divmod(part + above + carry, 10)
+                written += [new, carry]
+                row.append(new)
+            total = [*row, carry]
+            rows.append("".join(map(str, [*written, carry])) + "=")
+        return self.ask(a, b) + "".join(rows) + "$"
+
+    def read(self, text: str) -> int:
+        """What a text says the product is, the digits of its last row. Raises ValueError where it ends without one.
+
+        >>> LongMultiplication().read("21*43=80400=8001400=$")
+        408
+        """
+        *_, last, rest = text.split("=")
+        if rest != "$" or not last.isdigit():
+            raise ValueError(f"{text[-20:]!r} does not end in a row and the end token")
+        return int(last[::2][::-1])
+
+
+def of_length(digits: int, rng: random.Random) -> int:
+    """A random number of so many digits; one digit may be 0."""
+    return rng.randrange(10) if digits == 1 else rng.randrange(10 ** (digits - 1), 10**digits)
+
+
+# ---- contexts ----------------------------------------------------------------------------------------------------
+
+
+def encode(task: LongMultiplication, factors: list[tuple[int, int]]) -> Tensor:
+    """(B, T) tokens of the whole texts of B products, filled up with end tokens."""
+    return CharacterTokenizer().encode_batch([task.write(a, b) for a, b in factors], end=False)
+
+
+def page_mask(tokens: Tensor) -> Tensor:
+    """(B, T) True on tokens after which a page goes on: from the first `=` to the last."""
+    return (page_address(tokens)[0] == 2) & (tokens != END)
+
+
+def contexts(tokens: Tensor) -> tuple[Tensor, Tensor]:
+    """What decides each token of the pages of (B, T) whole texts, in the order of `page_mask`; time is linear in T.
+
+    Returns (N, R) keys, one for each of `PAGE_SLOTS`, ABSENT where there is none, and (N,) tokens to write.
+    """
+    part, row, step = page_address(tokens)
+    rows, steps = int(row.max()) + 1, max(int(step.max()), int(row.max())) + 3
+    text, time = (tokens != END).nonzero().unbind(1)
+    at = (text, time)
+    factors = tokens.new_full((len(tokens), 2, steps), ABSENT)
+    page = tokens.new_full((len(tokens), rows + 1, steps), ABSENT)  # with nothing above the first row
+    written = part[at] == 2
+    on, off = (text[written], time[written]), (text[~written], time[~written])
+    page[on[0], row[on] + 1, step[on]] = tokens[on]
+    factors[off[0], part[off], step[off]] = tokens[off]
+    factors[:, 1, 0] = ABSENT  # the sign between the factors
+    text, time = page_mask(tokens).nonzero().unbind(1)
+    at = (text, time)
+    row, step, own = row[at], step[at], tokens[at]
+    place, is_digit = step // 2, step % 2 == 1
+    nothing = torch.full_like(own, ABSENT)
+    keys = [
+        factors[text, 0, (place - row + 1).clamp(min=0)],
+        factors[text, 1, row + 1],
+        page[text, row, 2 * place + 1],
+        torch.where(is_digit, page[text, row + 1, (step - 1).clamp(min=0)], nothing),
+        torch.where(is_digit, own, nothing),
+        torch.where(is_digit, nothing, own),
+    ]
+    return torch.stack(keys, 1), tokens[text, time + 1]
+
+
+def asking(keys: Tensor) -> Tensor:
+    """(N, R) keys -> (N,) the token that asks, itself one of them."""
+    return keys[:, [OWN_DIGIT, OWN_SIGN]].amax(1)
+
+
+@torch.no_grad()
+def margins(model: ColumnTransformer, keys: Tensor, following: Tensor) -> Tensor:
+    """(N, R) keys, (N,) tokens to write -> (N,) by how much each leads the next best, logits.
+
+    Contexts come again and again, and are asked once.
+    """
+    seen, which = torch.cat([keys, following[:, None]], 1).unique(dim=0, return_inverse=True)
+    asked, right = seen[:, :-1], seen[:, -1]
+    return logit_margin(model.slot_logits(asking(asked), asked), right)[which]
+
+
+@torch.no_grad()
+def continued(model: ColumnTransformer, prompt: str, limit: int) -> str:
+    """The prompt and what greedy decoding writes after it: up to an end token, or `limit` tokens.
+
+    Every answer is the model's; that of a context met before is remembered.
+    """
+    tokens, answers = CharacterTokenizer().encode(prompt, end=False), {}
+    times = tokens.index(TIMES)
+    factors, above, own = (tokens[:times], tokens[times + 1 : -1]), [], []
+    row, step = 0, 0
+
+    def at(cells, place):
+        return cells[place] if 0 <= place < len(cells) else ABSENT
+
+    for _ in range(limit):
+        token, place = tokens[-1], step // 2
+        before = tokens[-2] if step % 2 else ABSENT
+        mine = (token, ABSENT) if step % 2 else (ABSENT, token)
+        key = (at(factors[0], place - row), at(factors[1], row), at(above, place), before, *mine)
+        if key not in answers:
+            keys = torch.tensor([key])
+            answers[key] = int(model.slot_logits(asking(keys), keys).argmax())
+        tokens.append(answers[key])
+        step += 1
+        if tokens[-1] == END:
+            break
+        if tokens[-1] >= 10:  # whatever sign it is, addresses count it as one
+            row, step, above, own = row + (tokens[-1] == EQUALS), 0, own if tokens[-1] == EQUALS else above, []
+        elif step % 2:
+            own.append(tokens[-1])
+    return CharacterTokenizer().decode(tokens)

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import re
 import sys
 import time
 
@@ -114,15 +115,36 @@ def _add(options) -> int:
     from arithlib.certify import certificates
     from arithlib.streaming import any_size
 
+    trained = load(options.name)
+    known = digits_in_training(trained.experiment)
     with any_size():
-        print(load(options.name).add(options.a, options.b))
-    if certificate := certificates.covering(options.name):
+        longest = len(str(max(options.a, options.b)))
+        longer = known is not None and longest > known
+        trained_on = f"{options.name} was trained on numbers of up to {known} digits, the longest here has {longest}"
+        try:
+            answer = trained.add(options.a, options.b)
+        except ValueError as problem:
+            why = re.sub(r"(\d{12})\d{20,}", r"\1...", str(problem))
+            raise ValueError(f"{trained_on}: {why}" if longer else why) from problem
+        print(answer)
+    certificate = certificates.covering(options.name)
+    if longer and not certificate:
+        print(f"Longer than in training: {trained_on}.", file=sys.stderr)
+    if certificate:
         print(
             f"Covered by {options.name}.certificate.json: right for all integers from 0 on, whatever their length "
             f"({certificates.summary(certificate)}).",
             file=sys.stderr,
         )
     return 0
+
+
+def digits_in_training(experiment) -> int | None:
+    """The digits of the longest number that a run was trained on; None where its settings say nothing of digits."""
+    if hasattr(experiment, "sums"):  # each number a token
+        return len(str(experiment.sums.n_numbers - 1))
+    settings = (vars(experiment), vars(getattr(experiment, "task", experiment)))
+    return next((each[name] for name in ("max_digits", "digits") for each in settings if name in each), None)
 
 
 def integer(text: str) -> int:

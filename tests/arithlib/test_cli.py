@@ -57,6 +57,37 @@ def test_a_shipped_model_adds(capsys):
     assert capsys.readouterr().out == "31\n"
 
 
+@pytest.mark.parametrize(
+    ("name", "digits", "trained", "why"),
+    [
+        ("abacus-cpu-s0", 60, 20, "no end token"),  # which said 0 once
+        ("abacus-cpu-s0", 300, 20, "the table ends at 255"),
+        ("contrast-coupling-s0", 64, 10, "the table ends at 63"),
+        ("barriers-digits-reversed-shared-s0", 200, 4, "the table of addresses ends at"),
+        ("decoder-s0", 30, 2, "numbers from 0 to 198 have a token"),
+        ("decoder-digits-s0", 30, 2, "from 0 to 99"),
+        ("depth-add-1x4-s0", 200, 2, "999999999999... is too long"),
+    ],
+)
+def test_numbers_that_a_model_cannot_add_are_no_sum_but_one_line(capsys, name, digits, trained, why):
+    assert main(["add", name, "9" * digits, "1"]) == 1
+    shown = capsys.readouterr()
+    assert shown.out == "" and shown.err.count("\n") == 1 and len(shown.err) < 300
+    assert f"{name} was trained on numbers of up to {trained} digits, the longest here has {digits}: " in shown.err
+    assert why in shown.err
+
+
+@pytest.mark.parametrize(("name", "longest"), [("contrast-rotary-s0", 10), ("decoder-s0", 2)])
+def test_a_sum_of_longer_numbers_than_in_training_is_shown_and_says_so(capsys, name, longest):
+    assert main(["add", name, "1" + "0" * longest, "1"]) == 0
+    shown = capsys.readouterr()
+    assert shown.out.strip().isdigit()
+    said = f"{name} was trained on numbers of up to {longest} digits, the longest here has {longest + 1}."
+    assert shown.err == f"Longer than in training: {said}\n"
+    assert main(["add", name, "9" * longest, "1"]) == 0
+    assert capsys.readouterr().err == ""
+
+
 def test_an_answer_says_which_certificate_covers_it(capsys):
     longer_than_python_prints = "9" * 5000
     assert main(["add", "adder-certified", longer_than_python_prints, "1"]) == 0

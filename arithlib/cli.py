@@ -39,8 +39,10 @@ def _parser() -> argparse.ArgumentParser:
         sub.set_defaults(run=run)
         return sub
 
-    listing = command("list", _list, "every experiment, and whether its weights are here")
-    listing.add_argument("pattern", nargs="?", default="*", help="shell pattern of names")
+    listing = command(
+        "list", _list, "the families of experiments, or the experiments of a pattern, and what of them is here"
+    )
+    listing.add_argument("pattern", nargs="?", help="a quoted shell pattern of names, such as 'grokking-s*'")
     training = command("train", _train, "train an experiment into runs/ (resumes an interrupted run)")
     training.add_argument("name", help="an experiment, or a quoted shell pattern such as 'grokking-s*'")
     training.add_argument("--retrain", action="store_true", help="even if a matching checkpoint is there")
@@ -64,16 +66,43 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _list(options) -> int:
-    from arithlib import checkpoints, experiments
+    from arithlib import experiments
 
+    if options.pattern is None:
+        return _list_families()
     found = experiments.match(options.pattern)
-    print(f"{'experiment':26} {'for':4} {'training':>13}  {'weights in':12} what it is", file=sys.stderr, flush=True)
+    print(f"{'experiment':26} {'for':4} {'training':>13}  {'here':14} what it is", file=sys.stderr, flush=True)
     for experiment in found:
-        folder = checkpoints.find(experiment.name)
-        where = "-" if folder is None else folder.name if checkpoints.is_here(experiment.name) else "unusable"
         size = f"{experiment.scale:4} {experiment.steps:>7,} steps"
-        print(f"{experiment.name:26} {size}  {where:12} {experiment.about}")
+        print(f"{experiment.name:26} {size}  {_here(experiment.name):14} {experiment.about}")
     return 0
+
+
+def _list_families() -> int:
+    """How many experiments each family has, and what of them is here: by one line, since there may be hundreds."""
+    from arithlib import experiments
+
+    families = {}
+    for experiment in experiments.match("*"):
+        here = _here(experiment.name).removesuffix(", runs")
+        families.setdefault(experiment.name.partition("-")[0], []).append(here)
+    print(f"{'experiments':14} {'how many':>8}  {'weights':>8}  measured alone", file=sys.stderr, flush=True)
+    for family, here in families.items():
+        print(f"{family + '-*':14} {len(here):>8}  {here.count('weights'):>8}  {here.count('measured'):>14}")
+    print("arithlib list 'grokking-*' lists those of a pattern, arithlib list '*' all of them.", file=sys.stderr)
+    return 0
+
+
+def _here(name: str) -> str:
+    """What is here of an experiment: "weights", or "measured" where that is all; ", runs" if it was trained here."""
+    from arithlib import checkpoints
+
+    if (folder := checkpoints.find(name)) is None:
+        return "-"
+    if not checkpoints.is_here(name):
+        return "unusable"
+    kept = "weights" if checkpoints.holds_weights(name, folder) else "measured"
+    return f"{kept}, runs" if folder == checkpoints.local_folder() else kept
 
 
 def _train(options) -> int:

@@ -27,6 +27,31 @@ def test_list_shows_experiments_and_where_their_weights_are(capsys):
     assert heading.index("what it is") == lines[0].index("the main model")
 
 
+def test_list_tells_weights_from_measurements(monkeypatch, tmp_path, capsys):
+    def here(name):
+        assert main(["list", name]) == 0
+        return capsys.readouterr().out.split(" steps  ")[1][:14].strip()
+
+    assert here("grokking-s0") == "weights"
+    assert here("words-Z60-1-s0") == "measured"
+    monkeypatch.setitem(experiments.EXPERIMENTS, "abacus-tiny", test_abacus_experiments.TINY)
+    monkeypatch.setattr(checkpoints, "local_folder", lambda: tmp_path)
+    assert here("abacus-tiny") == "-"
+    checkpoints.make("abacus-tiny", device="cpu", progress=False)
+    assert here("abacus-tiny") == "weights, runs"
+
+
+def test_list_without_a_pattern_counts_families_and_says_how_to_list_all(capsys):
+    assert main(["list"]) == 0
+    shown = capsys.readouterr()
+    rows = {line.split()[0]: [int(number) for number in line.split()[1:]] for line in shown.out.splitlines()}
+    assert len(rows) < 40 and sum(row[0] for row in rows.values()) == len(experiments.match("*"))
+    several = [checkpoints.read(note.stem) for note in checkpoints.shipped() if note.stem.startswith("depth-")]
+    weights = sum(trained.model is not None for trained in several)
+    assert rows["depth-*"][1:] == [weights, len(several) - weights] and 0 < weights < len(several)
+    assert "arithlib list '*' all of them" in shown.err.splitlines()[-1]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

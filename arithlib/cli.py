@@ -6,6 +6,8 @@ import re
 import sys
 import time
 
+import arithlib
+
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command; returns the exit status. Expected problems print one line and return 1."""
@@ -32,6 +34,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="arithlib", description=__doc__)
+    parser.add_argument("--version", action="version", version=f"%(prog)s {arithlib.__version__}")
     commands = parser.add_subparsers(metavar="COMMAND")
 
     def command(name, run, help):

@@ -6,6 +6,7 @@ import sys
 import pytest
 import test_abacus_experiments
 
+import arithlib
 from arithlib import checkpoints, experiments
 from arithlib.cli import main
 
@@ -15,6 +16,12 @@ def test_without_a_command_it_lists_the_commands(capsys):
     shown = capsys.readouterr().out
     for command in ("list", "train", "add", "eval", "bench"):
         assert command in shown
+
+
+def test_it_says_its_version(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0 and capsys.readouterr().out == f"arithlib {arithlib.__version__}\n"
 
 
 def test_list_shows_experiments_and_where_their_weights_are(capsys):

@@ -2,6 +2,9 @@
 #
 #   docker build -t arithmetic-book .                          # then: docker run -p 8888:8888 arithmetic-book
 #   docker run arithmetic-book make test                       # the book and all its tests, inside
+#   docker run -p 8888:8888 arithmetic-book make page CHAPTER=11 ARGS="--host 0.0.0.0 --port 8888 --no-browser"
+#
+# A server inside listens to the container alone, unless --host says otherwise; `make serve` takes the same ARGS.
 #
 # The package index's torch for Linux brings CUDA along. For the small CPU build give the index that PyTorch's own page
 # names: --build-arg TORCH_INDEX=ADDRESS. For a GPU, with flash-attn compiled where no wheel fits:

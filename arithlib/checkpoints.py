@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from safetensors import safe_open
 from torch import Tensor, nn
 
 import arithlib
@@ -105,6 +106,12 @@ def is_here(name: str) -> bool:
     """Whether a checkpoint of that name is here that is neither stale nor damaged."""
     folder = find(name)
     return folder is not None and _is_usable(name, folder)
+
+
+def holds_weights(name: str, folder: Path) -> bool:
+    """Whether a checkpoint there has the weights of its model, and not its measurements alone."""
+    with safe_open(folder / f"{name}.safetensors", "np") as tensors:
+        return any(key.startswith("model/") for key in tensors.keys())
 
 
 def _is_usable(name: str, folder: Path) -> bool:

@@ -2,8 +2,11 @@
 
 import argparse
 import os
+import re
 import sys
 import time
+
+import arithlib
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -31,6 +34,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="arithlib", description=__doc__)
+    parser.add_argument("--version", action="version", version=f"%(prog)s {arithlib.__version__}")
     commands = parser.add_subparsers(metavar="COMMAND")
 
     def command(name, run, help):
@@ -38,8 +42,10 @@ def _parser() -> argparse.ArgumentParser:
         sub.set_defaults(run=run)
         return sub
 
-    listing = command("list", _list, "every experiment, and whether its weights are here")
-    listing.add_argument("pattern", nargs="?", default="*", help="shell pattern of names")
+    listing = command(
+        "list", _list, "the families of experiments, or the experiments of a pattern, and what of them is here"
+    )
+    listing.add_argument("pattern", nargs="?", help="a quoted shell pattern of names, such as 'grokking-s*'")
     training = command("train", _train, "train an experiment into runs/ (resumes an interrupted run)")
     training.add_argument("name", help="an experiment, or a quoted shell pattern such as 'grokking-s*'")
     training.add_argument("--retrain", action="store_true", help="even if a matching checkpoint is there")
@@ -63,16 +69,43 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _list(options) -> int:
-    from arithlib import checkpoints, experiments
+    from arithlib import experiments
 
+    if options.pattern is None:
+        return _list_families()
     found = experiments.match(options.pattern)
-    print(f"{'experiment':26} {'for':4} {'training':>13}  {'weights in':12} what it is", file=sys.stderr, flush=True)
+    print(f"{'experiment':26} {'for':4} {'training':>13}  {'here':14} what it is", file=sys.stderr, flush=True)
     for experiment in found:
-        folder = checkpoints.find(experiment.name)
-        where = "-" if folder is None else folder.name if checkpoints.is_here(experiment.name) else "unusable"
         size = f"{experiment.scale:4} {experiment.steps:>7,} steps"
-        print(f"{experiment.name:26} {size}  {where:12} {experiment.about}")
+        print(f"{experiment.name:26} {size}  {_here(experiment.name):14} {experiment.about}")
     return 0
+
+
+def _list_families() -> int:
+    """How many experiments each family has, and what of them is here: by one line, since there may be hundreds."""
+    from arithlib import experiments
+
+    families = {}
+    for experiment in experiments.match("*"):
+        here = _here(experiment.name).removesuffix(", runs")
+        families.setdefault(experiment.name.partition("-")[0], []).append(here)
+    print(f"{'experiments':14} {'how many':>8}  {'weights':>8}  measured alone", file=sys.stderr, flush=True)
+    for family, here in families.items():
+        print(f"{family + '-*':14} {len(here):>8}  {here.count('weights'):>8}  {here.count('measured'):>14}")
+    print("arithlib list 'grokking-*' lists those of a pattern, arithlib list '*' all of them.", file=sys.stderr)
+    return 0
+
+
+def _here(name: str) -> str:
+    """What is here of an experiment: "weights", or "measured" where that is all; ", runs" if it was trained here."""
+    from arithlib import checkpoints
+
+    if (folder := checkpoints.find(name)) is None:
+        return "-"
+    if not checkpoints.is_here(name):
+        return "unusable"
+    kept = "weights" if checkpoints.holds_weights(name, folder) else "measured"
+    return f"{kept}, runs" if folder == checkpoints.local_folder() else kept
 
 
 def _train(options) -> int:
@@ -114,15 +147,36 @@ def _add(options) -> int:
     from arithlib.certify import certificates
     from arithlib.streaming import any_size
 
+    trained = load(options.name)
+    known = digits_in_training(trained.experiment)
     with any_size():
-        print(load(options.name).add(options.a, options.b))
-    if certificate := certificates.covering(options.name):
+        longest = len(str(max(options.a, options.b)))
+        longer = known is not None and longest > known
+        trained_on = f"{options.name} was trained on numbers of up to {known} digits, the longest here has {longest}"
+        try:
+            answer = trained.add(options.a, options.b)
+        except ValueError as problem:
+            why = re.sub(r"(\d{12})\d{20,}", r"\1...", str(problem))
+            raise ValueError(f"{trained_on}: {why}" if longer else why) from problem
+        print(answer)
+    certificate = certificates.covering(options.name)
+    if longer and not certificate:
+        print(f"Longer than in training: {trained_on}.", file=sys.stderr)
+    if certificate:
         print(
             f"Covered by {options.name}.certificate.json: right for all integers from 0 on, whatever their length "
             f"({certificates.summary(certificate)}).",
             file=sys.stderr,
         )
     return 0
+
+
+def digits_in_training(experiment) -> int | None:
+    """The digits of the longest number that a run was trained on; None where its settings say nothing of digits."""
+    if hasattr(experiment, "sums"):  # each number a token
+        return len(str(experiment.sums.n_numbers - 1))
+    settings = (vars(experiment), vars(getattr(experiment, "task", experiment)))
+    return next((each[name] for name in ("max_digits", "digits") for each in settings if name in each), None)
 
 
 def integer(text: str) -> int:

@@ -10,6 +10,7 @@ numpy rounds as IEEE 754 says, and that numpy's exp is off by no more than 2^-50
 what is checked here implies the statement: chapter 72 with a window, chapter 71 without one, chapter 78 on a page.
 """
 
+import argparse
 import hashlib
 import json
 import struct
@@ -17,6 +18,7 @@ import sys
 
 import numpy as np
 
+VERSION = "0.1.0"  # of arithlib, whose certificates it checks
 ALPHABET = "0123456789-+*=$"
 DIGITS = "0123456789"
 KEYS = ((0, 1), (1, 1), (2, 1), (0, 0), (1, 0))  # number and distance of the five tokens that one token may see
@@ -477,11 +479,17 @@ def check(weights_path, certificate_path):
 
 
 def main():
-    """The command: its exit status is 0 only for a certificate that holds."""
-    if len(sys.argv) != 3:
-        sys.exit("usage: checker.py WEIGHTS.safetensors CERTIFICATE.json")
+    """The command: asked about two files, its exit status is 0 only for a certificate that holds."""
+    parser = argparse.ArgumentParser(
+        description="Check a certificate that a network adds every pair of non-negative integers, of every length.",
+        epilog="Prints ACCEPTED, or REJECTED and why on stderr with exit status 1. Needs Python and numpy alone.",
+    )
+    parser.add_argument("weights", metavar="WEIGHTS.safetensors", help="the network")
+    parser.add_argument("certificate", metavar="CERTIFICATE.json", help="what is claimed of it")
+    parser.add_argument("--version", action="version", version=f"%(prog)s {VERSION}")
+    options = parser.parse_args()
     try:
-        check(*sys.argv[1:])
+        check(options.weights, options.certificate)
     except Rejected as problem:
         sys.exit(f"REJECTED: {problem}")
     except MALFORMED as problem:

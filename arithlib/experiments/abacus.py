@@ -140,7 +140,7 @@ class AbacusExperiment(Experiment):
     def add(self, model, a, b):
         if self.task.operations[0] != "+":
             return super().add(model, a, b)
-        # As many steps as any sum needs; what is still unfinished then is wrong.
+        # As many steps as any sum needs; what is still unfinished then is no answer.
         steps = max(len(str(a)), len(str(b))) + 2
         return self.task.read(greedy(model, self.task.ask(a, b, model.device), steps)[0])
 

@@ -9,7 +9,7 @@ from arithlib.evaluation import accuracy, cross_entropy
 from arithlib.experiments.base import Experiment
 from arithlib.models.decoder import Decoder, DecoderConfig, DigitDecoder, normalise
 from arithlib.settings import of_kind
-from arithlib.tasks.prompts import D_VOCAB_DIGITS, QUESTIONS, Sums, ask, digit_answer, digit_prompt, prompt
+from arithlib.tasks.prompts import D_VOCAB_DIGITS, N_NUMBERS, QUESTIONS, Sums, ask, digit_answer, digit_prompt, prompt
 
 
 def _draw(prompts: tuple[Tensor, Tensor], count: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
@@ -68,6 +68,8 @@ class DecoderExperiment(Experiment):
 
     @torch.no_grad()
     def add(self, model, a, b):
+        if max(a, b) >= N_NUMBERS:
+            raise ValueError(f"numbers from 0 to {N_NUMBERS - 1} have a token, others none")
         return int(model.answer_logits(prompt(torch.tensor([a]), torch.tensor([b])))[0].argmax())
 
 
@@ -118,4 +120,6 @@ class DigitExperiment(Experiment):
         return DigitObjective(self, device)
 
     def add(self, model, a, b):
+        if max(a, b) > 99:
+            raise ValueError("this model reads numbers of two digits, from 0 to 99")
         return int(model.sums(digit_prompt(torch.tensor([a]), torch.tensor([b]))))

@@ -230,8 +230,13 @@ class OperandTask:
         return self.from_numbers([(a, b)], device).prompts()
 
     def read(self, tokens: Tensor) -> int:
-        """The number that (M,) tokens of an answer write, up to the end token. Raises ValueError where it is none."""
-        text = "".join(ALPHABET[token] for token in tokens.tolist()).partition(ALPHABET[END])[0]
+        """The number that (M,) tokens of an answer write, up to the end token.
+
+        Raises ValueError where it is none, and where no end token follows: what is unfinished is no answer.
+        """
+        text, end, _ = "".join(ALPHABET[token] for token in tokens.tolist()).partition(ALPHABET[END])
+        if not end:
+            raise ValueError(f"the model writes {text[-40:]!r} at the end of {len(text):,} tokens, and no end token")
         number = text if self.reverse == "none" else text[::-1]
         if not number.removeprefix("-").isdigit():
             raise ValueError(f"the model answers with {text[:40]!r}: no number")

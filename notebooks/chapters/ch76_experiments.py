@@ -92,7 +92,7 @@ class BarrierExperiment(Experiment):
         sums = self.format.write(digits_of([a], width), digits_of([b], width))
         tokens, address = sums.tokens.clone(), sums.moved(torch.tensor([[OFFSET]]))
         if int(address.max()) >= self.model.n_rows:
-            raise ValueError(f"{a} + {b} is too long: the table of addresses ends at {self.model.n_rows - 1}")
+            raise ValueError(f"{width} digits are too many: the table of addresses ends at {self.model.n_rows - 1}")
         end = sums.question + int(sums.answer.sum())
         for place in range(sums.question, end):
             tokens[:, place] = model(tokens[:, :place], address[:, :place])[:, -1].argmax(-1)

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from forging import nudged
 
+import arithlib
 from arithlib import checkpoints
 from arithlib.certify import addition, certificates, checker
 
@@ -42,7 +43,7 @@ def test_its_contexts_are_those_of_the_certifier():
 def test_it_imports_neither_torch_nor_this_package():
     tree = ast.parse(Path(checker.__file__).read_text())
     imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-    assert imported == {"hashlib", "json", "struct", "sys", "numpy"}
+    assert imported == {"argparse", "hashlib", "json", "struct", "sys", "numpy"}
     assert not [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
 
 
@@ -55,6 +56,21 @@ def test_it_runs_by_itself(tmp_path):
         [sys.executable, "-I", "-O", alone, files("grokking-s0")[0], files(NAME)[1]], capture_output=True, text=True
     )
     assert result.returncode == 1 and "REJECTED" in result.stderr
+
+
+def test_it_says_how_it_is_called_and_what_version_it_is(monkeypatch, capsys):
+    def answer(*arguments):
+        monkeypatch.setattr(sys, "argv", ["arithlib-check", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            checker.main()
+        return ended.value.code, capsys.readouterr()
+
+    status, shown = answer("--help")
+    assert status == 0 and "arithlib-check" in shown.out and "CERTIFICATE.json" in shown.out
+    status, shown = answer("--version")
+    assert (status, shown.out) == (0, f"arithlib-check {arithlib.__version__}\n")
+    status, shown = answer("only-one-file")
+    assert status != 0 and "CERTIFICATE.json" in shown.err
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ import sys
 import pytest
 import test_abacus_experiments
 
+import arithlib
 from arithlib import checkpoints, experiments
 from arithlib.cli import main
 
@@ -17,6 +18,12 @@ def test_without_a_command_it_lists_the_commands(capsys):
         assert command in shown
 
 
+def test_it_says_its_version(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0 and capsys.readouterr().out == f"arithlib {arithlib.__version__}\n"
+
+
 def test_list_shows_experiments_and_where_their_weights_are(capsys):
     assert main(["list", "grokking-s*"]) == 0
     shown = capsys.readouterr()
@@ -25,6 +32,31 @@ def test_list_shows_experiments_and_where_their_weights_are(capsys):
     # The heading is no experiment: programs that read the list do not get it.
     (heading,) = shown.err.splitlines()
     assert heading.index("what it is") == lines[0].index("the main model")
+
+
+def test_list_tells_weights_from_measurements(monkeypatch, tmp_path, capsys):
+    def here(name):
+        assert main(["list", name]) == 0
+        return capsys.readouterr().out.split(" steps  ")[1][:14].strip()
+
+    assert here("grokking-s0") == "weights"
+    assert here("words-Z60-1-s0") == "measured"
+    monkeypatch.setitem(experiments.EXPERIMENTS, "abacus-tiny", test_abacus_experiments.TINY)
+    monkeypatch.setattr(checkpoints, "local_folder", lambda: tmp_path)
+    assert here("abacus-tiny") == "-"
+    checkpoints.make("abacus-tiny", device="cpu", progress=False)
+    assert here("abacus-tiny") == "weights, runs"
+
+
+def test_list_without_a_pattern_counts_families_and_says_how_to_list_all(capsys):
+    assert main(["list"]) == 0
+    shown = capsys.readouterr()
+    rows = {line.split()[0]: [int(number) for number in line.split()[1:]] for line in shown.out.splitlines()}
+    assert len(rows) < 40 and sum(row[0] for row in rows.values()) == len(experiments.match("*"))
+    several = [checkpoints.read(note.stem) for note in checkpoints.shipped() if note.stem.startswith("depth-")]
+    weights = sum(trained.model is not None for trained in several)
+    assert rows["depth-*"][1:] == [weights, len(several) - weights] and 0 < weights < len(several)
+    assert "arithlib list '*' all of them" in shown.err.splitlines()[-1]
 
 
 @pytest.mark.parametrize(
@@ -55,6 +87,37 @@ def test_minutes_stop_a_run_which_the_same_command_continues(monkeypatch, tmp_pa
 def test_a_shipped_model_adds(capsys):
     assert main(["add", "grokking-s0", "45", "99"]) == 0
     assert capsys.readouterr().out == "31\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "digits", "trained", "why"),
+    [
+        ("abacus-cpu-s0", 60, 20, "no end token"),  # which said 0 once
+        ("abacus-cpu-s0", 300, 20, "the table ends at 255"),
+        ("contrast-coupling-s0", 64, 10, "the table ends at 63"),
+        ("barriers-digits-reversed-shared-s0", 200, 4, "the table of addresses ends at"),
+        ("decoder-s0", 30, 2, "numbers from 0 to 198 have a token"),
+        ("decoder-digits-s0", 30, 2, "from 0 to 99"),
+        ("depth-add-1x4-s0", 200, 2, "999999999999... is too long"),
+    ],
+)
+def test_numbers_that_a_model_cannot_add_are_no_sum_but_one_line(capsys, name, digits, trained, why):
+    assert main(["add", name, "9" * digits, "1"]) == 1
+    shown = capsys.readouterr()
+    assert shown.out == "" and shown.err.count("\n") == 1 and len(shown.err) < 300
+    assert f"{name} was trained on numbers of up to {trained} digits, the longest here has {digits}: " in shown.err
+    assert why in shown.err
+
+
+@pytest.mark.parametrize(("name", "longest"), [("contrast-rotary-s0", 10), ("decoder-s0", 2)])
+def test_a_sum_of_longer_numbers_than_in_training_is_shown_and_says_so(capsys, name, longest):
+    assert main(["add", name, "1" + "0" * longest, "1"]) == 0
+    shown = capsys.readouterr()
+    assert shown.out.strip().isdigit()
+    said = f"{name} was trained on numbers of up to {longest} digits, the longest here has {longest + 1}."
+    assert shown.err == f"Longer than in training: {said}\n"
+    assert main(["add", name, "9" * longest, "1"]) == 0
+    assert capsys.readouterr().err == ""
 
 
 def test_an_answer_says_which_certificate_covers_it(capsys):

@@ -16,7 +16,7 @@ from arithlib.tasks.operands import (
     numbers_of,
     subtract,
 )
-from arithlib.tokenizer import ALPHABET, CharacterTokenizer
+from arithlib.tokenizer import ALPHABET, END, CharacterTokenizer
 
 TOKENIZER = CharacterTokenizer()
 numbers = st.integers(0, 10**12) | st.integers(0, 99) | st.sampled_from([0, 9, 10, 999, 1000, 10**9 - 1, 10**12 - 1])
@@ -176,3 +176,11 @@ def test_bad_input_is_named():
 
 def test_digits_are_their_own_tokens():
     assert ALPHABET[:10] == "0123456789"
+
+
+def test_what_no_end_token_follows_is_no_answer():
+    task = OperandTask()
+    unfinished = torch.tensor([3, 2, 1])
+    assert task.read(torch.cat([unfinished, torch.tensor([END])])) == 123
+    with pytest.raises(ValueError, match="writes '321' at the end of 3 tokens, and no end token"):
+        task.read(unfinished)

@@ -162,6 +162,20 @@ def test_the_site_is_served_to_this_machine_only_and_at_another_port_if_one_is_t
         second.shutdown()
 
 
+def test_whoever_publishes_a_port_of_a_container_names_the_address_to_listen_at(project, monkeypatch, capsys):
+    (project.site / "index.html").write_text("<h1>Circles</h1>")
+    listened = []
+
+    def interrupt(server):
+        listened.append(server.server_address[0])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(commands.ThreadingHTTPServer, "serve_forever", interrupt)
+    for arguments in ([], ["--host", "0.0.0.0"]):
+        assert commands.serve(["--port", "0", "--no-browser", *arguments]) == 0
+    assert listened == ["127.0.0.1", "0.0.0.0"]
+
+
 @pytest.fixture
 def chapters(project):
     (project.root / "_toc.yml").write_text("chapters:\n- file: notebooks/10_waves\n- file: notebooks/11_sums\n")

@@ -13,7 +13,14 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from bookkit.build import execute
 from bookkit.build.execute import NotebookFailed, execute_notebook
-from bookkit.build.notebook_ast import BadCell, BadParameter, check_parameters, default_parameters, unread_parameters
+from bookkit.build.notebook_ast import (
+    BadCell,
+    BadParameter,
+    check_parameters,
+    check_verdicts,
+    default_parameters,
+    unread_parameters,
+)
 from bookkit.build.project import BadSettings, Project
 from bookkit.build.watchdog import STALLED
 from bookkit.files import FileProblem
@@ -104,6 +111,34 @@ def test_parameters_are_literals():
 def test_there_is_one_parameters_cell():
     with pytest.raises(BadParameter, match="0 cells are tagged"):
         default_parameters(notebook("print(1)", parameters=None))
+
+
+# --- verdicts ---
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "claim('A-01', steps)\nclaim('A-02', steps)",
+        "claim('A-01', steps)\nprint(steps)",
+    ],
+)
+def test_a_verdict_that_no_cell_shows_is_refused_before_anything_runs(run, tmp_path, cell):
+    with pytest.raises(BadCell, match=r"10_waves.ipynb: cell 2 does not show the verdict of claim\('A-01', ...\)"):
+        run(cell)
+    assert not (tmp_path / "records").exists()
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "print(steps)\nclaim('A-01', steps)",
+        "%time claim('A-01', steps)",
+        "found = claim('A-01', steps)\nprint(found)",
+    ],
+)
+def test_a_verdict_that_is_shown_or_kept_is_accepted(cell):
+    check_verdicts(notebook(cell, "claim('A-02', steps)"))
 
 
 # --- running ---

@@ -1,5 +1,6 @@
 """`make` sets itself up once, from any folder, and says what it needs."""
 
+import json
 import os
 import shutil
 import stat
@@ -13,7 +14,7 @@ import yaml
 BOOK_COMMANDS = ("book", "page", "test", "serve", "reproduce", "baselines", "verify", "links", "lock")
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-TOOLS = ("bash", "dirname", "cat", "cksum", "mkdir", "cp", "env")
+TOOLS = ("bash", "dirname", "cat", "cksum", "mkdir", "cp", "ln", "env")
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has neither make nor bash")
 
@@ -40,8 +41,8 @@ def clone(tmp_path):
     return root
 
 
-def set_up(root, **settings):
-    """Run book/workflow/setup.sh where the only Python is the fake one; returns its answer and the calls it made."""
+def set_up(root, command="bash book/workflow/setup.sh", **settings):
+    """Run the set-up where the only Python is the fake one; returns its answer and the calls it made."""
     programs = root.parent / "bin"
     programs.mkdir(exist_ok=True)
     for tool in TOOLS:
@@ -53,9 +54,7 @@ def set_up(root, **settings):
     log = root.parent / "calls"
     log.write_text("")
     environment = {"PATH": str(programs), "LOG": str(log), **settings}
-    answer = subprocess.run(
-        ["bash", "book/workflow/setup.sh"], cwd=root, env=environment, capture_output=True, text=True
-    )
+    answer = subprocess.run(["bash", "-c", command], cwd=root, env=environment, capture_output=True, text=True)
     return answer, log.read_text()
 
 
@@ -99,6 +98,18 @@ def test_changed_requirements_are_installed_into_the_environment_there_is(clone,
         file.write("# more\n")
     calls = set_up(clone)[1]
     assert "-m pip install" in calls and "-m venv" not in calls
+
+
+def test_the_environment_of_an_image_serves_the_folder_that_an_editor_opens(clone, tmp_path):
+    """The package alone is another folder's: pip finds all else there, and no environment is made anew."""
+    created = json.loads((REPOSITORY / ".devcontainer" / "devcontainer.json").read_text())["postCreateCommand"]
+    set_up(clone)
+    workspace = tmp_path / "workspace"
+    shutil.copytree(clone, workspace, ignore=shutil.ignore_patterns(".venv"))
+    answer, calls = set_up(workspace, created.replace("/home/reader/book/.venv", f"'{clone}/.venv'"))
+    assert answer.returncode == 0, answer.stderr
+    assert "-m venv" not in calls and calls.count("-m pip install") == 1
+    assert set_up(workspace)[1] == "" and (workspace / ".venv").is_symlink()
 
 
 @pytest.mark.parametrize("status, without_pip", [(0, True), (1, False)])

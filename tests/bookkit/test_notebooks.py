@@ -14,7 +14,7 @@ import nbformat
 import pytest
 
 from bookkit.build.layers import ROOMS
-from bookkit.build.notebook_ast import code_of, default_parameters, global_reads, unread_parameters
+from bookkit.build.notebook_ast import check_verdicts, code_of, default_parameters, global_reads, unread_parameters
 from bookkit.build.project import Project
 
 PROJECT = Project(Path(__file__).resolve().parents[2])
@@ -133,11 +133,7 @@ def calls(cell) -> set[str]:
 
 @pytest.mark.parametrize("name", NOTEBOOKS)
 def test_every_verdict_is_seen_where_it_is_given(name):
-    """A cell shows its last value alone: whatever stands after a claim hides its verdict."""
-    for number, cell in code_cells(source(name)):
-        statements = code_of(cell)
-        judging = [statement for statement in statements if ast.unparse(statement).startswith("claim(")]
-        assert judging in ([], statements[-1:]), f"cell {number} shows no verdict, or not all that it gives"
+    check_verdicts(source(name))
 
 
 @pytest.mark.parametrize("name", NOTEBOOKS)

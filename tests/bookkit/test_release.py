@@ -78,6 +78,8 @@ def test_containers_run_the_same_set_up_as_a_clone():
     container = json.loads((ROOT / ".devcontainer" / "devcontainer.json").read_text(encoding="utf-8"))
     assert (ROOT / ".devcontainer" / container["build"]["dockerfile"]).resolve() == ROOT / "Dockerfile"
     assert f"useradd --create-home {container['remoteUser']}" in docker
+    (home,) = re.findall(r"^WORKDIR (\S+)", docker, re.MULTILINE)  # where the image has its environment
+    assert f"ln -s {home}/.venv .venv" in container["postCreateCommand"]
     for text in (docker, container["postCreateCommand"]):
         assert "bash book/workflow/setup.sh" in text
     for name in re.findall(r"[\w/-]+\.(?:ipynb|txt|sh)\b", docker + json.dumps(container)):

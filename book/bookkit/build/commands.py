@@ -23,6 +23,7 @@ from bookkit.build.project import Project, UnknownNotebook
 from bookkit.files import FileProblem, check_writable
 
 COVER = "11_fourier_circles/figures/embedding-circles.svg"  # the figure on the README's front
+THIS_MACHINE = "127.0.0.1"
 
 
 def book(args: list[str]) -> int:
@@ -62,7 +63,7 @@ def page(args: list[str]) -> int:
 
 
 def serve(args: list[str]) -> int:
-    """Show the built book in a browser, served from this machine to this machine only."""
+    """Show the built book in a browser, served to this machine only unless --host says otherwise."""
     options = show_options("serve", serve.__doc__).parse_args(args)
     site = Project.find().site
     if not (site / "index.html").is_file():
@@ -193,12 +194,14 @@ def show_options(command: str, description: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog=f"python -m bookkit {command}", description=description)
     parser.add_argument("--no-browser", action="store_true", help="only print the address")
     parser.add_argument("--port", type=int, default=8000, help="first port to try (default 8000)")
+    reach = "address to listen at (default 127.0.0.1, for this machine only; 0.0.0.0 in a container)"
+    parser.add_argument("--host", default=THIS_MACHINE, help=reach)
     return parser
 
 
 def show(site: Path, place: str, options: argparse.Namespace) -> int:
     """Serve a site until Ctrl-C, and open one of its pages."""
-    with server(site, options.port) as httpd:
+    with server(site, options.port, options.host) as httpd:
         address = f"http://localhost:{httpd.server_port}/{place}"
         print(f"Read it at {address} (Ctrl-C stops)", flush=True)
         if not options.no_browser:
@@ -210,10 +213,10 @@ def show(site: Path, place: str, options: argparse.Namespace) -> int:
     return 0
 
 
-def server(site: Path, port: int) -> ThreadingHTTPServer:
-    """An HTTP server for `site` on this machine only, at `port` or, if that is taken, at any free port."""
+def server(site: Path, port: int, host: str = THIS_MACHINE) -> ThreadingHTTPServer:
+    """An HTTP server for `site`, by default for this machine only, at `port` or, if that is taken, any free port."""
     handler = partial(SimpleHTTPRequestHandler, directory=site)
     try:
-        return ThreadingHTTPServer(("127.0.0.1", port), handler)
+        return ThreadingHTTPServer((host, port), handler)
     except OSError:
-        return ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        return ThreadingHTTPServer((host, 0), handler)

@@ -25,7 +25,7 @@ from papermill.engines import NBClientEngine, papermill_engines
 from papermill.exceptions import PapermillExecutionError
 from traitlets.config import Config
 
-from bookkit.build.notebook_ast import BadCell, BadParameter, check_parameters
+from bookkit.build.notebook_ast import BadCell, BadParameter, check_parameters, check_verdicts
 from bookkit.build.project import Project, UnknownNotebook
 from bookkit.build.watchdog import STALLED
 from bookkit.files import FileProblem, check_writable, write_atomic
@@ -154,8 +154,10 @@ def execute_notebook(
     """
     path, executed_path, records_dir = Path(path), Path(executed_path), Path(records_dir).resolve()
     failed_path = executed_path.with_suffix(".failed.ipynb")
+    source = nbformat.read(path, as_version=4)
     try:
-        effective = check_parameters(nbformat.read(path, as_version=4), parameters or {})
+        effective = check_parameters(source, parameters or {})
+        check_verdicts(source)
     except (BadCell, BadParameter) as error:
         raise type(error)(f"{path.name}: {error}") from error
     check_writable(executed_path.parent)

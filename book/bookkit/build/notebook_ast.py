@@ -15,7 +15,7 @@ class BadParameter(ValueError):
 
 
 class BadCell(ValueError):
-    """A code cell that is no Python."""
+    """A code cell that is no Python, or hides a verdict that it gives."""
 
 
 def code_of(cell: NotebookNode) -> list[ast.stmt]:
@@ -117,3 +117,15 @@ def check_parameters(notebook: NotebookNode, parameters: Mapping[str, object]) -
             "Use it in a later cell (before assigning it anew) or remove it."
         )
     return defaults | dict(parameters)
+
+
+def check_verdicts(notebook: NotebookNode) -> None:
+    """A cell shows its last value alone: whatever stands after a claim hides its verdict."""
+    for number, cell in enumerate(notebook.cells):
+        for statement in code_of(cell)[:-1]:
+            match statement:
+                case ast.Expr(value=ast.Call(func=ast.Name(id="claim"), args=[id, *_])):
+                    raise BadCell(
+                        f"cell {number} does not show the verdict of claim({ast.unparse(id)}, ...): a cell shows its "
+                        "last value alone. End the cell with that call, and give what follows a cell of its own."
+                    )

@@ -37,7 +37,8 @@ class CheckpointError(RuntimeError):
 class Trained:
     """A trained model with what was measured on the way.
 
-    model: None where only the measurements were shipped. `add` asks it for a sum, if sums are what it was trained on.
+    model: None where only the measurements were shipped. `add` asks it for a sum and `multiply` for
+        a product, if that is what it was trained on.
     history: name -> array, one entry an evaluation (see `training.Run`). provenance: the JSON beside the weights.
     """
 
@@ -60,12 +61,20 @@ class Trained:
         something else; ValueError for what is no integer of at least 0, operands that cannot be written in that form,
         or an answer that is no number.
         """
+        self._require(a, b)
+        return self.experiment.add(self.model, a, b)
+
+    def multiply(self, a: int, b: int) -> int:
+        """a b as this model writes it. Raises as `add` does, `experiments.NotAMultiplier` for NotAnAdder."""
+        self._require(a, b)
+        return self.experiment.multiply(self.model, a, b)
+
+    def _require(self, *numbers):
         if self.model is None:
             raise CheckpointError(_only_measured(self.experiment.name))
-        for number in (a, b):
+        for number in numbers:
             if not isinstance(number, int) or isinstance(number, bool) or number < 0:
                 raise ValueError(f"{number!r} is no integer of at least 0")
-        return self.experiment.add(self.model, a, b)
 
 
 def project_root() -> Path:

@@ -1,4 +1,4 @@
-"""`python -m arithlib` (or `arithlib`): list · train · ship · add · certify · eval · bench · doctor."""
+"""`python -m arithlib` (or `arithlib`): list · train · ship · add · multiply · certify · eval · bench · doctor."""
 
 import argparse
 import os
@@ -53,11 +53,13 @@ def _parser() -> argparse.ArgumentParser:
     training.add_argument("--minutes", type=float, help="stop after so long; the same command continues")
     shipping = command("ship", _ship, "copy finished runs from runs/ to checkpoints/")
     shipping.add_argument("pattern", help="an experiment, or a quoted shell pattern such as 'grokking-s*'")
-    adding = command("add", _add, "let a trained model add two numbers")
-    adding.add_argument("name")
-    adding.add_argument("a", type=integer)
-    adding.add_argument("b", type=integer)
-    proving = command("certify", _certify, "prove that an adder is right on every sum, and write its certificate")
+    for name in ("add", "multiply"):
+        asking = command(name, _answer, f"let a trained model {name} two numbers")
+        asking.set_defaults(operation=name)
+        asking.add_argument("name")
+        asking.add_argument("a", type=integer)
+        asking.add_argument("b", type=integer)
+    proving = command("certify", _certify, "prove that a model is right at every length, and write its certificate")
     proving.add_argument("pattern", help="an experiment, or a quoted shell pattern such as 'adder-windowed-s*'")
     evaluating = command("eval", _eval, "loss and accuracy of a trained model, measured again")
     evaluating.add_argument("name")
@@ -142,7 +144,7 @@ def _ship(options) -> int:
     return 0
 
 
-def _add(options) -> int:
+def _answer(options) -> int:
     from arithlib import load
     from arithlib.certify import certificates
     from arithlib.streaming import any_size
@@ -154,7 +156,7 @@ def _add(options) -> int:
         longer = known is not None and longest > known
         trained_on = f"{options.name} was trained on numbers of up to {known} digits, the longest here has {longest}"
         try:
-            answer = trained.add(options.a, options.b)
+            answer = getattr(trained, options.operation)(options.a, options.b)
         except ValueError as problem:
             why = re.sub(r"(\d{12})\d{20,}", r"\1...", str(problem))
             raise ValueError(f"{trained_on}: {why}" if longer else why) from problem
@@ -194,7 +196,7 @@ def _certify(options) -> int:
     for experiment in experiments.match(options.pattern):
         path = certificates.write(experiment.name)
         certificate = certificates.covering(experiment.name)
-        print(f"{path.name}: right in all sums ({certificates.summary(certificate)})")
+        print(f"{path.name}: right at every length ({certificates.summary(certificate)})")
     return 0
 
 

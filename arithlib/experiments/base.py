@@ -16,6 +16,10 @@ class NotAnAdder(ValueError):
     """A model was asked for a sum and was trained on something else."""
 
 
+class NotAMultiplier(ValueError):
+    """A model was asked for a product and was trained on something else, or not to be asked one at a time."""
+
+
 def half_precision(device: torch.device) -> torch.autocast:
     """Products in bfloat16 where that device is a GPU, and nothing else changed."""
     return torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda")
@@ -99,6 +103,10 @@ class Experiment:
         that form, or an answer that is no number.
         """
         raise NotAnAdder(f"{self.name} adds no two numbers: it was trained on {self.about}")
+
+    def multiply(self, model: nn.Module, a: int, b: int) -> int:
+        """Their product, in the same way. Raises NotAMultiplier, and ValueError as `add` does."""
+        raise NotAMultiplier(f"{self.name} cannot be asked for a product: it was trained on {self.about}")
 
 
 def sweep(run: Experiment, variants: dict[str, dict], seeds: Iterable[int]) -> Iterator[Experiment]:

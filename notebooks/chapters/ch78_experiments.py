@@ -74,8 +74,7 @@ class ProductExperiment(Experiment):
     def objective(self, model, device):
         return ProductObjective(self)
 
-    def multiply(self, model: ColumnTransformer, a: int, b: int) -> int:
-        """Their product as the model writes it. Raises ValueError for a page that states none."""
+    def multiply(self, model, a, b):
         n, m = len(str(a)), len(str(b))
         limit = m * (2 * (n + m) + 2) + 1
         return self.task.read(continued(model, self.task.ask(a, b), limit))

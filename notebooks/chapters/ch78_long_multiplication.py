@@ -131,6 +131,20 @@ def contexts(tokens: Tensor) -> tuple[Tensor, Tensor]:
     return torch.stack(keys, 1), tokens[text, time + 1]
 
 
+def witness(context: Tensor, rng: random.Random, tries: int = 20_000) -> tuple[int, int]:
+    """Factors of at most four digits on whose page this (R,) context is met, found by trying.
+
+    Digits are drawn from those of the context, nines and zeros among others, since rare contexts have large carries.
+    Raises ValueError where `tries` products do not meet it.
+    """
+    task, digits = LongMultiplication(), [str(token) for token in context.tolist() if 0 <= token < 10] * 2
+    for _ in range(tries):
+        factors = tuple(int("".join(rng.choices([*digits, *"0123456789"], k=rng.randint(1, 4)))) for _ in range(2))
+        if (contexts(encode(task, [factors]))[0] == context).all(1).any():
+            return factors
+    raise ValueError(f"none of {tries:,} products met {context.tolist()}")
+
+
 def asking(keys: Tensor) -> Tensor:
     """(N, R) keys -> (N,) the token that asks, itself one of them."""
     return keys[:, [OWN_DIGIT, OWN_SIGN]].amax(1)

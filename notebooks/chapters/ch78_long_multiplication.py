@@ -9,6 +9,7 @@ Dimensions: B texts, T tokens, N tokens of all pages, R slots, V vocabulary.
 
 import random
 from dataclasses import dataclass
+from functools import cache
 
 import torch
 from torch import Tensor
@@ -165,32 +166,37 @@ def margins(model: ColumnTransformer, keys: Tensor, following: Tensor) -> Tensor
 
 @torch.no_grad()
 def continued(model: ColumnTransformer, prompt: str, limit: int) -> str:
-    """The prompt and what greedy decoding writes after it: up to an end token, or `limit` tokens.
+    """The prompt, as `ask` gives it, and what greedy decoding writes after it: up to an end token, or `limit` tokens.
 
     Every answer is the model's; that of a context met before is remembered.
     """
-    tokens, answers = CharacterTokenizer().encode(prompt, end=False), {}
+    tokens = CharacterTokenizer().encode(prompt, end=False)
     times = tokens.index(TIMES)
     factors, above, own = (tokens[:times], tokens[times + 1 : -1]), [], []
-    row, step = 0, 0
+    row, step, is_page = 0, 0, True
 
     def at(cells, place):
         return cells[place] if 0 <= place < len(cells) else ABSENT
 
+    @cache
+    def answer(*key):
+        keys = torch.tensor([key])
+        return int(model.slot_logits(asking(keys), keys).argmax())
+
     for _ in range(limit):
-        token, place = tokens[-1], step // 2
-        before = tokens[-2] if step % 2 else ABSENT
-        mine = (token, ABSENT) if step % 2 else (ABSENT, token)
-        key = (at(factors[0], place - row), at(factors[1], row), at(above, place), before, *mine)
-        if key not in answers:
-            keys = torch.tensor([key])
-            answers[key] = int(model.slot_logits(asking(keys), keys).argmax())
-        tokens.append(answers[key])
-        step += 1
+        if is_page:
+            place = step // 2
+            mine = (tokens[-2], tokens[-1], ABSENT) if step % 2 else (ABSENT, ABSENT, tokens[-1])
+            tokens.append(answer(at(factors[0], place - row), at(factors[1], row), at(above, place), *mine))
+        else:
+            tokens.append(int(model(torch.tensor([tokens]))[0, -1].argmax()))
         if tokens[-1] == END:
             break
-        if tokens[-1] >= 10:  # whatever sign it is, addresses count it as one
-            row, step, above, own = row + (tokens[-1] == EQUALS), 0, own if tokens[-1] == EQUALS else above, []
+        step += 1
+        if tokens[-1] == EQUALS:
+            row, step, above, own = row + 1, 0, own, []
+        elif tokens[-1] >= 10:
+            is_page = False  # steps begin anew within a row, and two keys may share a slot
         elif step % 2:
             own.append(tokens[-1])
     return CharacterTokenizer().decode(tokens)

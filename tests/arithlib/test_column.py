@@ -11,6 +11,7 @@ import torch
 from arithlib import checkpoints, experiments
 from arithlib.models.column import (
     GRID,
+    PAGE_SLOTS,
     POSITIONS,
     RELATIVE,
     ROTARY,
@@ -18,6 +19,8 @@ from arithlib.models.column import (
     ColumnConfig,
     ColumnTransformer,
     kept_weights,
+    page_address,
+    page_slots,
     resize,
     segment_ids,
     table_address,
@@ -26,6 +29,7 @@ from arithlib.models.positions import addresses, coupled, number_index
 from arithlib.tasks.operands import OperandTask
 from arithlib.tokenizer import ABSENT, END, CharacterTokenizer
 from chapters.ch74_running_totals import LAYOUTS, RunningTotals
+from chapters.ch78_long_multiplication import LongMultiplication
 
 SIZES = dict(d_model=8, n_heads=2, d_mlp=16, n_rows=12)
 SUMS = OperandTask(max_digits=4).sample(5, torch.Generator().manual_seed(0)).tokens
@@ -46,13 +50,23 @@ def totals(count=3):
     return encode(*(RunningTotals().write(RunningTotals().sample(rng)) for _ in range(count)))
 
 
+def pages():
+    """Three right ones, and two on which signs stand where none is due."""
+    right = (LongMultiplication().write(a, b) for a, b in ((12, 34), (7, 605), (9038, 2)))
+    return encode(*right, "21*43=80+400=8*0014=+=1$", "*-7=12=4")
+
+
+def texts_for(positions):
+    return pages() if positions == "page" else totals() if positions in GRID else SUMS
+
+
 # ---- the definition ----------------------------------------------------------------------------------------------
 
 
 def places_of(tokens):
-    """Lists over the tokens of one text: number, index in it; part, line and index in a table."""
+    """Lists over the tokens of one text: number, index in it; part, line and index in a table; those on a page."""
     found = segment_ids(tokens[None]), number_index(tokens[None]), *table_address(tokens[None])
-    return [rows[0].tolist() for rows in found]
+    return [*(rows[0].tolist() for rows in found), *page_by_hand(tokens)]
 
 
 def address_by_hand(m, tokens, lines, offset):
@@ -67,10 +81,39 @@ def address_by_hand(m, tokens, lines, offset):
     return found
 
 
+def page_by_hand(tokens):
+    """Part, row and step of every token, as (T,) lists, from all before it."""
+    found = []
+    for stop in range(1, len(tokens) + 1):
+        text = CharacterTokenizer().decode(tokens[:stop].tolist())
+        digits = next((n for n, sign in enumerate(reversed(text)) if not sign.isdigit()), stop)
+        found.append((("*" in text) + ("=" in text), max(text.count("=") - 1, 0), digits))
+    return [*zip(*found, strict=True)]
+
+
+def page_slot_by_hand(part, row, step, t, s):
+    """Which of PAGE_SLOTS key s is in for query t, None where it is not seen."""
+    place, asks_for_a_carry = step[t] // 2, part[t] == 2 and step[t] % 2 == 1
+    slot = None
+    if s == t:
+        slot = "own digit" if asks_for_a_carry else "own sign"
+    elif s == t - 1 and asks_for_a_carry:
+        slot = "before"
+    elif part[t] == 2 and part[s] == 0 and step[s] == place - row[t] + 1:
+        slot = "first factor"
+    elif part[t] == 2 and part[s] == 1 and step[s] == row[t] + 1:
+        slot = "second factor"
+    elif part[t] == part[s] == 2 and row[s] == row[t] - 1 and step[s] == 2 * place + 1:
+        slot = "above"
+    return slot and PAGE_SLOTS.index(slot)
+
+
 def slot_by_hand(m, places, t, s):
     """The relative position of key s for query t, None where it is not seen."""
-    _, _, part, line, index = places
+    _, _, part, line, index, *page = places
     near, up, left = range(m.config.window + 1), line[t] - line[s], index[t] + 1 - index[s]
+    if m.config.positions == "page":
+        return page_slot_by_hand(*page, t, s)
     if m.config.positions == "distance":
         return min(t - s, m.config.n_rows)
     if m.config.positions == "grid":
@@ -106,7 +149,7 @@ def score_by_hand(m, places, address, q, k, t, s, h):
 def by_hand(m, tokens, offset=0):
     """Logits of one text in double precision, query by query and key by key."""
     places, x = places_of(tokens), m.embedding(tokens)
-    number, _, _, lines, _ = places
+    number, _, _, lines, *_ = places
     address = address_by_hand(m, tokens, lines, offset)
     if m.config.positions not in GRID:
         x = x + m.numbers.weight[number]
@@ -133,7 +176,7 @@ def by_hand(m, tokens, offset=0):
 @pytest.mark.parametrize("more", [{}, {"window": 2, "n_rows": 9}])
 @pytest.mark.parametrize("positions", POSITIONS)
 def test_the_forward_is_the_definition(positions, more):
-    model, tokens = made(positions, **more).double(), totals() if positions in GRID else SUMS
+    model, tokens = made(positions, **more).double(), texts_for(positions)
     logits, activations = model(tokens, return_activations=True)
     torch.testing.assert_close(logits, torch.stack([by_hand(model, row) for row in tokens]), rtol=1e-6, atol=1e-6)
     torch.testing.assert_close(model(tokens), logits)
@@ -164,6 +207,13 @@ def test_parts_and_lines_are_those_of_the_docstring():
     assert index == [1, 2, 0, 1, 2, 0, 1, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 0]
 
 
+def test_parts_rows_and_steps_are_those_of_the_docstring():
+    part, row, step = (line[0].tolist() for line in page_address(encode("21*43=80400=8001400=$")))
+    assert part == [0] * 2 + [1] * 3 + [2] * 16
+    assert row == [0] * 11 + [1] * 8 + [2] * 2
+    assert step == [1, 2, 0, 1, 2, *range(6), *range(8), 0, 0]
+
+
 # ---- what is seen ------------------------------------------------------------------------------------------------
 
 
@@ -189,6 +239,21 @@ def test_an_answer_token_in_the_grid_depends_on_seven_tokens_alone(layout):
         assert place in seen and len(seen) <= 7 and max(seen) == place
         for changed in range(place + 1):
             if tokens[0, changed] < 10:  # a sign would change addresses
+                other = tokens.clone()
+                other[0, changed] = (tokens[0, changed] + 1) % 10
+                same = torch.equal(model(other)[0, place], model(tokens)[0, place])
+                assert same == (changed not in seen), (place, changed)
+
+
+def test_a_token_of_a_page_depends_on_one_key_a_slot_alone():
+    model, tokens = made("page"), pages()[:1]
+    slots = page_slots(tokens)[0]
+    for place in range(tokens.shape[1]):
+        seen = (slots[place] != ABSENT).nonzero()[:, 0].tolist()
+        found = slots[place, seen].tolist()
+        assert place in seen and max(seen) == place and len({*found}) == len(found) <= 5
+        for changed in range(place + 1):
+            if tokens[0, changed] < 10:
                 other = tokens.clone()
                 other[0, changed] = (tokens[0, changed] + 1) % 10
                 same = torch.equal(model(other)[0, place], model(tokens)[0, place])
@@ -319,7 +384,8 @@ def test_initial_weights_are_the_recorded_draws(positions):
 @pytest.mark.parametrize("name", GOLDEN["logits"])
 def test_a_shipped_model_gives_the_recorded_logits(name):
     model = checkpoints.read(name).model.double()
-    text = GOLDEN["texts"]["totals" if model.config.positions in GRID else "sum"]
+    kind = model.config.positions
+    text = GOLDEN["texts"]["page" if kind == "page" else "totals" if kind in GRID else "sum"]
     with torch.no_grad():
         logits = model(encode(text))[0].mean(0)
     assert logits.tolist() == pytest.approx(GOLDEN["logits"][name], rel=1e-5, abs=1e-5)

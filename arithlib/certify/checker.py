@@ -460,7 +460,7 @@ def check_fading(weights, certificate, found):
 
 
 def check(weights_path, certificate_path):
-    """None if the certificate holds; otherwise `Rejected` says what does not."""
+    """What the network is proven to do if the certificate holds; otherwise `Rejected` says what does not."""
     with open(certificate_path, encoding="utf-8") as file:
         certificate = json.load(file)
     weights, sha256 = read(weights_path)
@@ -474,6 +474,7 @@ def check(weights_path, certificate_path):
     digest = sha256_of(context + token for context, token in found.items())
     demand(stated == {"count": len(found), "sha256": digest}, "these are not the contexts that occur")
     (check_fading if "log_slope" in weights else check_windowed)(weights, certificate, found)
+    return "multiplies" if multiplies else "adds"
 
 
 def main():
@@ -481,13 +482,13 @@ def main():
     if len(sys.argv) != 3:
         sys.exit("usage: checker.py WEIGHTS.safetensors CERTIFICATE.json")
     try:
-        check(*sys.argv[1:])
+        does = check(*sys.argv[1:])
     except Rejected as problem:
         sys.exit(f"REJECTED: {problem}")
     except MALFORMED as problem:
         why = " ".join(f"{type(problem).__name__}: {problem}".split())
         sys.exit(f"REJECTED: not a file of weights and its certificate ({why})")
-    print("ACCEPTED: adds every pair of non-negative integers")
+    print(f"ACCEPTED: {does} every pair of non-negative integers")
 
 
 if __name__ == "__main__":

@@ -462,7 +462,7 @@ def check_fading(weights, certificate, found):
 
 
 def check(weights_path, certificate_path):
-    """None if the certificate holds; otherwise `Rejected` says what does not."""
+    """What the network is proven to do if the certificate holds; otherwise `Rejected` says what does not."""
     with open(certificate_path, encoding="utf-8") as file:
         certificate = json.load(file)
     weights, sha256 = read(weights_path)
@@ -476,12 +476,13 @@ def check(weights_path, certificate_path):
     digest = sha256_of(context + token for context, token in found.items())
     demand(stated == {"count": len(found), "sha256": digest}, "these are not the contexts that occur")
     (check_fading if "log_slope" in weights else check_windowed)(weights, certificate, found)
+    return "multiplies" if multiplies else "adds"
 
 
 def main():
     """The command: asked about two files, its exit status is 0 only for a certificate that holds."""
     parser = argparse.ArgumentParser(
-        description="Check a certificate that a network adds every pair of non-negative integers, of every length.",
+        description="Check a certificate that a network adds, or multiplies, all non-negative integers, of every length.",
         epilog="Prints ACCEPTED, or REJECTED and why on stderr with exit status 1. Needs Python and numpy alone.",
     )
     parser.add_argument("weights", metavar="WEIGHTS.safetensors", help="the network")
@@ -489,13 +490,13 @@ def main():
     parser.add_argument("--version", action="version", version=f"%(prog)s {VERSION}")
     options = parser.parse_args()
     try:
-        check(options.weights, options.certificate)
+        does = check(options.weights, options.certificate)
     except Rejected as problem:
         sys.exit(f"REJECTED: {problem}")
     except MALFORMED as problem:
         why = " ".join(f"{type(problem).__name__}: {problem}".split())
         sys.exit(f"REJECTED: not a file of weights and its certificate ({why})")
-    print("ACCEPTED: adds every pair of non-negative integers")
+    print(f"ACCEPTED: {does} every pair of non-negative integers")
 
 
 if __name__ == "__main__":

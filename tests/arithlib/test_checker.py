@@ -11,7 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from forging import nudged
+from safetensors.torch import load_file, save_file
 
 import arithlib
 from arithlib import checkpoints
@@ -21,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 # One of each kind: chapters 72 and 73 check all. Those without a window have tests/test_checker_unwindowed.py, and
 # chapter 71.
 KINDS = {re.sub(r"-s\d.*", "", path.name): path for path in certificates.shipped() if "unwindowed" not in path.name}
-NAME = "adder-certified"
+NAME, PAGES = "adder-certified", "pages-s0"
 
 
 def files(name):
@@ -37,7 +39,7 @@ def test_a_shipped_certificate_holds(certificate):
 def test_its_contexts_are_those_of_the_certifier():
     met = addition.reachable()
     ours = {addition.text(c): addition.ALPHABET[t] for c, t in zip(met.contexts, met.right, strict=True)}
-    assert checker.contexts() == ours
+    assert checker.contexts() == ours  # those of pages: tests/arithlib/test_certify_multiplication.py
 
 
 def test_it_imports_neither_torch_nor_this_package():
@@ -47,13 +49,14 @@ def test_it_imports_neither_torch_nor_this_package():
     assert not [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
 
 
-def test_it_runs_by_itself(tmp_path):
+@pytest.mark.parametrize(("name", "does"), [(NAME, "adds"), (PAGES, "multiplies")])
+def test_it_runs_by_itself(tmp_path, name, does):
     alone = tmp_path / "checker.py"
     alone.write_bytes(Path(checker.__file__).read_bytes())
-    result = subprocess.run([sys.executable, "-I", alone, *files(NAME)], capture_output=True, text=True)
-    assert (result.returncode, result.stdout) == (0, "ACCEPTED: adds every pair of non-negative integers\n")
+    result = subprocess.run([sys.executable, "-I", alone, *files(name)], capture_output=True, text=True)
+    assert (result.returncode, result.stdout) == (0, f"ACCEPTED: {does} every pair of non-negative integers\n")
     result = subprocess.run(
-        [sys.executable, "-I", "-O", alone, files("grokking-s0")[0], files(NAME)[1]], capture_output=True, text=True
+        [sys.executable, "-I", "-O", alone, files("grokking-s0")[0], files(name)[1]], capture_output=True, text=True
     )
     assert result.returncode == 1 and "REJECTED" in result.stderr
 
@@ -87,20 +90,28 @@ def leads():
     return recall
 
 
+@pytest.fixture(params=[NAME, PAGES])
+def name(request):
+    return request.param
+
+
+def stated(name):
+    return json.loads(files(name)[1].read_text())
+
+
 @pytest.fixture
-def forged(tmp_path, monkeypatch, leads):
+def forged(tmp_path, monkeypatch, leads, name):
     """A function that changes the certificate, and the weights if asked to, and lets the checker look at both."""
     monkeypatch.setattr(checker, "leads", leads)
 
     def forge(certificate=None, weight=None, by=0.0, own_up=True):
-        content = files(NAME)[0].read_bytes()
-        stated = json.loads(files(NAME)[1].read_text())
+        content, said = files(name)[0].read_bytes(), stated(name)
         if weight:
             content = nudged(content, *weight, by)
             if own_up:
-                stated["sha256"] = hashlib.sha256(content).hexdigest()
+                said["sha256"] = hashlib.sha256(content).hexdigest()
         (tmp_path / "w.safetensors").write_bytes(content)
-        (tmp_path / "c.json").write_text(json.dumps(stated | (certificate or {})))
+        (tmp_path / "c.json").write_text(json.dumps(said | (certificate or {})))
         checker.check(tmp_path / "w.safetensors", tmp_path / "c.json")
 
     return forge
@@ -120,20 +131,29 @@ def test_a_nudged_weight_with_a_new_checksum_is_rejected_where_it_matters(forged
         forged(weight=("unembedding.bias", 5), by=20.0)
 
 
-@pytest.mark.parametrize("name", ["margin", "margin_float32"])
-def test_an_overstated_margin_is_rejected(forged, name):
-    stated = json.loads(files(NAME)[1].read_text())[name]
-    with pytest.raises(checker.Rejected, match=f"{name} is .* not as stated"):
-        forged({name: 2 * stated})
+@pytest.mark.parametrize("number", ["margin", "margin_float32"])
+def test_an_overstated_margin_is_rejected(forged, name, number):
+    for other in (2 * stated(name)[number], stated(name)[number] + 0.1):
+        with pytest.raises(checker.Rejected, match=f"{number} is .* not as stated"):
+            forged({number: other})
     with pytest.raises(checker.Rejected, match="not as stated"):
-        forged({name: 0.0})
+        forged({number: 0.0})
 
 
-def test_a_missing_context_is_rejected(forged):
-    lines = sorted(context + token for context, token in checker.contexts().items())[1:]
-    digest = hashlib.sha256("\n".join(lines).encode()).hexdigest()
+def test_a_missing_context_is_rejected(forged, name):
+    found = checker.page_contexts() if name == PAGES else checker.contexts()
+    lines = [context + token for context, token in found.items()]
+    said = {"count": len(lines), "sha256": checker.sha256_of(lines)}
+    assert stated(name)["contexts"] == said
+    fewer = {"count": len(lines) - 1, "sha256": checker.sha256_of(lines[1:])}
+    for other in (fewer, said | {"count": len(lines) - 1}, said | {"sha256": "0" * 64}, {}, None):
+        with pytest.raises(checker.Rejected, match="not the contexts that occur"):
+            forged({"contexts": other})
+
+
+def test_the_contexts_of_another_operation_are_rejected(forged, name):
     with pytest.raises(checker.Rejected, match="not the contexts that occur"):
-        forged({"contexts": {"count": len(lines), "sha256": digest}})
+        forged({"contexts": stated(NAME if name == PAGES else PAGES)["contexts"]})
 
 
 def test_a_weaker_hypothesis_is_rejected(forged):
@@ -141,35 +161,38 @@ def test_a_weaker_hypothesis_is_rejected(forged):
         forged({"exp_error": 0.0})
 
 
-@pytest.mark.parametrize("name", ["statement", "hypotheses"])
-def test_other_words_are_rejected(forged, name):
-    stated = json.loads(files(NAME)[1].read_text())[name]
-    for other in (stated[:-1], None, "", []):
+@pytest.mark.parametrize("words", ["statement", "hypotheses"])
+def test_other_words_are_rejected(forged, name, words):
+    another = stated(NAME if name == PAGES else PAGES)[words]
+    for other in (stated(name)[words][:-1], another, None, "", []):
         with pytest.raises(checker.Rejected, match="the certificate (states|assumes) something else"):
-            forged({name: other})
+            forged({words: other})
 
 
 def test_its_words_are_those_of_the_certifier():
     assert checker.STATEMENT == certificates.STATEMENT
     assert checker.HYPOTHESES == certificates.HYPOTHESES
     assert checker.FADING_HYPOTHESES == certificates.UNWINDOWED_HYPOTHESES
+    assert checker.PRODUCT_STATEMENT == certificates.PRODUCT_STATEMENT
+    assert checker.PRODUCT_HYPOTHESES == certificates.PRODUCT_HYPOTHESES
 
 
 @pytest.mark.parametrize("value", [True, "0.5", None, [1], float("inf"), float("nan")])
-@pytest.mark.parametrize("name", checker.NUMBERS)
-def test_what_is_no_number_is_rejected(forged, name, value):
-    with pytest.raises(checker.Rejected, match=f"{name} is no number"):
-        forged({name: value})
+@pytest.mark.parametrize("number", checker.NUMBERS)
+def test_what_is_no_number_is_rejected(forged, number, value):
+    with pytest.raises(checker.Rejected, match=f"{number} is no number"):
+        forged({number: value})
 
 
-WEIGHTS, CERTIFICATE = (path.read_bytes() for path in files(NAME))
 NO_HEADS = json.dumps({"model/near": {"dtype": "F32", "shape": [0, 4, 2], "data_offsets": [0, 0]}}).encode()
-WITHOUT_MARGIN = {key: value for key, value in json.loads(CERTIFICATE).items() if key != "margin"}
 
 
-@pytest.mark.parametrize(
-    ("weights", "certificate"),
-    [
+def damaged(name):
+    """Pairs of files, one of which is no file of its kind."""
+    WEIGHTS, CERTIFICATE = (path.read_bytes() for path in files(name))
+    without = [{key: value for key, value in stated(name).items() if key != missing} for missing in stated(name)]
+    yield from ((WEIGHTS, json.dumps(said).encode()) for said in without if "checkpoint" in said)
+    yield from [
         (WEIGHTS, b""),
         (WEIGHTS, b"null"),
         (WEIGHTS, b"[]"),
@@ -177,7 +200,6 @@ WITHOUT_MARGIN = {key: value for key, value in json.loads(CERTIFICATE).items() i
         (WEIGHTS, b"[" * 100_000),
         (WEIGHTS, b"1" * 10_000),
         (WEIGHTS, CERTIFICATE[:-9]),
-        (WEIGHTS, json.dumps(WITHOUT_MARGIN).encode()),
         (WEIGHTS, CERTIFICATE.replace(b'"margin": ', b'"margin": 1e')),
         (b"", CERTIFICATE),
         (WEIGHTS[:7], CERTIFICATE),
@@ -185,15 +207,45 @@ WITHOUT_MARGIN = {key: value for key, value in json.loads(CERTIFICATE).items() i
         (b"\xff" * 8 + WEIGHTS[8:], CERTIFICATE),
         (len(NO_HEADS).to_bytes(8, "little") + NO_HEADS, CERTIFICATE),
         ((2).to_bytes(8, "little") + b"[]", CERTIFICATE),
-    ],
-)
-def test_a_malformed_file_is_rejected_in_one_line(tmp_path, monkeypatch, weights, certificate):
-    (tmp_path / "w").write_bytes(weights)
-    (tmp_path / "c").write_bytes(certificate)
+    ]
+
+
+def test_a_malformed_file_is_rejected_in_one_line(tmp_path, monkeypatch, name):
     monkeypatch.setattr(sys, "argv", ["checker.py", str(tmp_path / "w"), str(tmp_path / "c")])
-    with pytest.raises(SystemExit) as answer:
-        checker.main()
-    assert str(answer.value).startswith("REJECTED: ") and "\n" not in str(answer.value)
+    for weights, certificate in damaged(name):
+        (tmp_path / "w").write_bytes(weights)
+        (tmp_path / "c").write_bytes(certificate)
+        with pytest.raises(SystemExit) as answer:
+            checker.main()
+        assert str(answer.value).startswith("REJECTED: ") and "\n" not in str(answer.value), certificate[:80]
+
+
+@pytest.mark.parametrize("tensor", ["unembedding.weight", "embedding.weight", "near", "near_value", "out.weight"])
+def test_weights_of_another_shape_are_no_match(tmp_path, tensor):
+    """A token or a slot more could win unseen."""
+    tensors = load_file(files(PAGES)[0])
+    tensors[f"model/{tensor}"] = torch.cat([tensors[f"model/{tensor}"], tensors[f"model/{tensor}"][:1]])
+    save_file(tensors, tmp_path / "w")
+    with pytest.raises(checker.Rejected, match="no weights of this model"):
+        checker.read(tmp_path / "w")
+
+
+@pytest.mark.parametrize(("weights", "certificate"), [(NAME, PAGES), (PAGES, NAME)])
+def test_a_certificate_of_the_other_operation_is_rejected_even_with_the_right_checksum(
+    tmp_path, weights, certificate
+):
+    (tmp_path / "c").write_text(json.dumps(stated(certificate) | {"sha256": stated(weights)["sha256"]}))
+    with pytest.raises(checker.Rejected, match="states something else"):
+        checker.check(files(weights)[0], tmp_path / "c")
+
+
+def test_pages_that_fade_are_no_match(tmp_path):
+    tensors = load_file(files(PAGES)[0])
+    save_file(tensors | {"model/log_slope": torch.zeros(tensors["model/near"].shape[1])}, tmp_path / "w")
+    for more in ({}, {"cases": {}}):
+        (tmp_path / "c").write_text(json.dumps(stated(PAGES) | more))
+        with pytest.raises(checker.Rejected, match="no weights of this model"):
+            checker.check(tmp_path / "w", tmp_path / "c")
 
 
 def test_the_file_of_another_checkpoint_is_rejected():
@@ -201,15 +253,16 @@ def test_the_file_of_another_checkpoint_is_rejected():
         checker.check(files("adder-wide-s0")[0], files(NAME)[1])
 
 
-@pytest.mark.parametrize("name", ["grokking-s0", "adder-unwindowed-s0"])
-def test_the_weights_of_another_kind_of_model_are_rejected(name):
+@pytest.mark.parametrize("other", ["grokking-s0", "adder-unwindowed-s0", "planar-rows-s0"])
+def test_the_weights_of_another_kind_of_model_are_rejected(name, other):
     with pytest.raises(checker.Rejected, match="no weights of this model"):
-        checker.check(files(name)[0], files(NAME)[1])
+        checker.check(files(other)[0], files(name)[1])
 
 
 def test_another_place_of_the_smallest_margin_is_rejected(forged):
-    with pytest.raises(checker.Rejected, match="not where the certificate says"):
-        forged({"margin_at": ".+=00"})
+    for place in (".+=00", "00...=", None, ["."]):
+        with pytest.raises(checker.Rejected, match="not where the certificate says"):
+            forged({"margin_at": place})
 
 
 def test_weights_that_are_no_numbers_are_rejected(forged):

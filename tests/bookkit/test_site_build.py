@@ -119,7 +119,6 @@ def test_each_page_says_in_its_head_what_it_is_about(site):
 
 def test_a_changed_word_is_read_on_its_page_alone_and_the_site_is_what_a_first_build_makes(book):
     (book / "before").touch()
-    edit(book, "notebooks/10_waves.ipynb", "# Waves", "# Waves and tides")
     edit(book, "notebooks/10_waves.ipynb", "A wave ", "One wave ")
     assert build(book) == ""
     assert read_again(book) == {"notebooks/10_waves"}
@@ -128,6 +127,13 @@ def test_a_changed_word_is_read_on_its_page_alone_and_the_site_is_what_a_first_b
     shutil.rmtree(book / "book" / "_build" / ".doctrees")
     assert build(book) == ""
     assert pages(Project(book).site) == after
+
+
+def test_a_changed_title_reaches_every_side_bar(book):
+    edit(book, "notebooks/10_waves.ipynb", "# Waves", "# Tides")
+    assert build(book) == ""
+    for name, page in pages(Project(book).site).items():
+        assert ("10 · Tides" in page) == ("bd-links" in page) and "10 · Waves" not in page, name
 
 
 def test_what_broke_is_said_until_it_is_mended_also_of_pages_that_are_as_they_were(book):
@@ -183,6 +189,16 @@ def test_a_figure_is_numbered_captioned_described_and_referred_to(site):
 
 def test_a_number_in_prose_reads_as_the_notebook_wrote_it(site):
     assert [span.get_text() for span in soup(site, "notebooks/10_waves.html").select(".pasted-text")] == ["4,500"]
+
+
+def test_the_side_bar_numbers_chapters_and_their_pages_do_not(site):
+    page = soup(site, "notebooks/00_opening.html")
+    listed = [link.get_text(strip=True) for link in page.select(".bd-sidebar-primary .bd-links a")]
+    assert {"00 · Opening", "10 · Waves"} <= {*listed} and "Library" in listed
+    assert (
+        page.select_one("h1").get_text().startswith("Opening")
+        and "10 ·" not in page.select_one(".prev-next-footer").get_text()
+    )
 
 
 def test_data_and_drawing_of_a_figure_are_one_click_away(site):

@@ -6,6 +6,7 @@ import os
 import nbformat
 import numpy as np
 import pytest
+import yaml
 from nbformat.v4 import new_code_cell, new_output
 from tiny_book import ALT, KEY, figure_output, make_tiny_book
 
@@ -39,6 +40,16 @@ def test_the_staged_folder_is_laid_out_like_the_repository(book):
     for name in ("_config.yml", "_toc.yml", "book/index.md", "book/scoreboard.md", "notebooks/00_opening.ipynb"):
         assert (folder / name).is_file(), name
     assert not (folder / "book" / "_build").exists()
+
+
+def test_the_side_bar_has_the_number_of_a_chapter_before_its_title(book):
+    contents = yaml.safe_load((stage(*book) / "_toc.yml").read_text(encoding="utf-8"))
+    titles = {entry["file"]: entry.get("title") for entry in contents["chapters"]}
+    assert titles["notebooks/00_opening"] == "00 · Opening" and titles["notebooks/10_waves"] == "10 · Waves"
+    assert titles["book/scoreboard"] is None
+    assert (
+        nbformat.read(book[1] / "stage" / "notebooks" / "10_waves.ipynb", 4).cells[0].source.startswith("# Waves\n")
+    )
 
 
 def test_what_is_no_longer_in_the_book_leaves_the_staged_folder(book):

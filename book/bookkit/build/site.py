@@ -23,8 +23,10 @@ from bookkit.build.digest import tree_digest
 from bookkit.build.project import Project
 from bookkit.build.staging import StagingError, stage_page
 
-# What a page may depend on without saying so: settings, contents, versions, works cited, the code that is described.
-GROUND = ["book/_build/stage/_config.yml", "_toc.yml", "requirements.txt", "book/*.bib", "book/api/*"]
+# What a page may depend on without saying so: settings, contents with the titles of chapters, versions, works cited,
+# the code that is described.
+STAGED = ["book/_build/stage/_config.yml", "book/_build/stage/_toc.yml"]
+GROUND = [*STAGED, "requirements.txt", "book/*.bib", "book/api/*"]
 GROUND += ["arithlib/**/*.py", "book/bookkit/**/*.py", "notebooks/**/*.py"]
 # How Jupyter Book's page at the top of the site begins, where the first page lies deeper.
 LEADS_ON = '<meta http-equiv="Refresh"'

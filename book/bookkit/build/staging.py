@@ -57,6 +57,7 @@ def stage(root: Path, build: Path) -> Path:
         raise StagingError("\n".join(problems))
     for name, page in (("scoreboard", pages.scoreboard_markdown), ("environment", pages.environment_markdown)):
         files[f"book/{name}.md"] = page(root, build).encode()
+    files["_toc.yml"] = yaml.safe_dump(_numbered(project, project.contents), sort_keys=False).encode()
     files |= sources.source_pages(root, build)
     if in_short.PAGE in files_in(project.contents):
         chapters = {name: nbformat.reads(files[f"notebooks/{name}.ipynb"].decode(), 4) for name in project.notebooks}
@@ -87,7 +88,7 @@ def stage_page(project: Project, name: str) -> Path:
     toc = {"format": contents["format"], "root": contents["root"], "chapters": [{"file": page} for page in chapters]}
     chapter = _staged_notebook(project.notebook(name).resolve(), build, root, address=addresses.repository(root))
     files = _prose(root, build) | chapter
-    files["_toc.yml"] = yaml.safe_dump(toc).encode()
+    files["_toc.yml"] = yaml.safe_dump(_numbered(project, toc), sort_keys=False).encode()
     folder = project.page(name) / "stage"
     make_folder(folder, files)
     return folder
@@ -103,6 +104,20 @@ def make_folder(folder: Path, files: Mapping[str, bytes]) -> None:
         if not path.is_file() or path.read_bytes() != content:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
+
+
+def _numbered(project: Project, entry):
+    """The table of contents with each chapter's own number before its title, which is then what the side bar says."""
+    if isinstance(entry, list):
+        return [_numbered(project, item) for item in entry]
+    if not isinstance(entry, dict):
+        return entry
+    found = {key: _numbered(project, value) for key, value in entry.items()}
+    number, _, _ = (name := Path(entry.get("file", "")).name).partition("_")
+    if number.isdigit() and name in project.notebooks:
+        heading = nbformat.read(project.notebook(name), as_version=4).cells[0].source.partition("\n")[0]
+        found["title"] = f"{number} · {heading.removeprefix('# ')}"
+    return found
 
 
 def _prose(root: Path, build: Path) -> dict[str, bytes]:

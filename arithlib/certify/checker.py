@@ -482,7 +482,7 @@ def check(weights_path, certificate_path):
 def main():
     """The command: asked about two files, its exit status is 0 only for a certificate that holds."""
     parser = argparse.ArgumentParser(
-        description="Check a certificate that a network adds, or multiplies, all non-negative integers, of every length.",
+        description="Check a certificate that a network adds, or multiplies, all numbers from 0 on, of every length.",
         epilog="Prints ACCEPTED, or REJECTED and why on stderr with exit status 1. Needs Python and numpy alone.",
     )
     parser.add_argument("weights", metavar="WEIGHTS.safetensors", help="the network")

@@ -140,7 +140,7 @@ def _certify(options) -> int:
     for experiment in experiments.match(options.pattern):
         path = certificates.write(experiment.name)
         certificate = certificates.covering(experiment.name)
-        print(f"{path.name}: right in all sums ({certificates.summary(certificate)})")
+        print(f"{path.name}: right for all numbers ({certificates.summary(certificate)})")
     return 0
 
 

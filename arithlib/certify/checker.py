@@ -254,10 +254,13 @@ def leads(w, seen, right, unit, exp_error):
     low, high = np.where(there, np.exp(low - top), 0) / slack, np.where(there, np.exp(high - top), 0) * slack
     others = 1 - np.eye(keys)  # a key's share is least where it is least and all others are largest
     shares = low / (low + others @ high) / slack, high / (high + others @ low) * slack
-    read = [[part[number, seen] for part in v]] + [[w["near_value"]] * 2] * multiplies
+    read = [[part[number, seen] for part in v]]
+    if multiplies:
+        read.append([w["near_value"]] * 2)
     products = [times([share[..., None] for share in shares], values) for values in read]
     size = sum(largest(each).sum(1) for each in products)
     z = [sum(each[i].sum(1) for each in products) for i in (0, 1)]
+    # Five keys at most: on a page, what asks is a digit or a sign.
     z = widen(*z, D // H + 5 * len(read) * H + 5 * len(read), size, unit)
     mid = linear([part.reshape(C, D) for part in z], w["out.weight"], unit, [part[asked, own] for part in x])
     post = layer([np.maximum(part, 0) for part in layer(mid, "mlp_in")], "mlp_out", mid)

@@ -151,17 +151,22 @@ def asking(keys: Tensor) -> Tensor:
     return keys[:, [OWN_DIGIT, OWN_SIGN]].amax(1)
 
 
-@torch.no_grad()
-def margins(model: ColumnTransformer, keys: Tensor, following: Tensor) -> Tensor:
-    """(N, R) keys, (N,) tokens to write -> (N,) by how much each leads the next best, logits.
+def distinct(keys: Tensor, following: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """(N, R) keys and (N,) tokens to write -> the same without repetition, and (N,) which of them each is.
 
-    Contexts come again and again, and are asked once.
+    Of the millions of contexts of a large page few differ.
     """
     rows = torch.cat([keys, following[:, None]], 1)
     code = ((rows + 1) * 16 ** torch.arange(rows.shape[1])).sum(1)  # sorting numbers is faster than sorting rows
     different, which = code.unique(return_inverse=True)
     example = rows.new_empty(len(different)).scatter_(0, which, torch.arange(len(rows)))
-    return logit_margin(model.slot_logits(asking(keys[example]), keys[example]), following[example])[which]
+    return keys[example], following[example], which
+
+
+@torch.no_grad()
+def margins(model: ColumnTransformer, keys: Tensor, following: Tensor) -> Tensor:
+    """(N, R) keys, (N,) tokens to write -> (N,) by how much each leads the next best, logits."""
+    return logit_margin(model.slot_logits(asking(keys), keys), following)
 
 
 @torch.no_grad()

@@ -20,6 +20,7 @@ from chapters.ch78_long_multiplication import (
     asking,
     contexts,
     continued,
+    distinct,
     encode,
     margins,
     of_length,
@@ -242,3 +243,10 @@ def test_a_shipped_model_multiplies_and_a_blind_one_says_so():
     torch.nn.init.zeros_(trained.model.unembedding.weight)
     with pytest.raises(ValueError):
         trained.experiment.multiply(trained.model, 12, 34)
+
+
+def test_distinct_contexts_are_all_that_there_are_and_each_knows_its_own():
+    keys, following = contexts(encode(LongMultiplication(), [(99, 99), (12, 34), (99, 99)]))
+    few, right, which = distinct(keys, following)
+    assert len(few) == len({(*row, token) for row, token in zip(keys.tolist(), following.tolist(), strict=True)})
+    assert torch.equal(few[which], keys) and torch.equal(right[which], following)

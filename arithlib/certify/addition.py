@@ -133,6 +133,36 @@ def token_tables(model: ColumnTransformer) -> tuple[dict[str, Ball], Ball, Ball,
     return weights, x, *(qkv[:, :, i] for i in range(3))
 
 
+def slot_logits(
+    weights, x: Ball, q: Ball, k: Ball, v: Ball, near: Ball, absent, near_value: Ball | None = None
+) -> Ball:
+    """(C, V) logits of tokens that ask S slots, with every rounding of a float32 program enclosed.
+
+    x (C, D), q (C, H, K) of the tokens that ask; k, v (C, S, H, K) of what is in the slots; absent (C, S), where
+    nothing is. near (S, H) is added to scores, near_value (S, H, K) to values.
+    """
+    C, S, H, K = k.mid.shape
+
+    def linear(x: Ball, name: str, *added: Ball) -> Ball:
+        return einsum("ci,oi->co", x, weights[f"{name}.weight"], weights[f"{name}.bias"], *added)
+
+    # A program may divide by sqrt(K) before the product, after it, or half each: four more roundings at most.
+    scores = einsum("chk,cshk->csh", q.map(lambda part: part / K**0.5), k, near, roundings=4)
+    absent = absent[..., None]
+    scores = Ball(np.where(absent, -np.inf, scores.mid), np.where(absent, 0, scores.rad))
+    pattern = softmax(scores.map(lambda part: part.swapaxes(1, 2)))
+    # It may also carry the values through `out` before they are mixed: K and S H roundings more on the way.
+    roundings = K + S * H
+    if near_value is not None:  # what tokens and slots say is read at once or apart, which costs two more
+        pattern = pattern.map(lambda part: np.concatenate([part, part], 2))
+        said = near_value.map(lambda part: np.broadcast_to(part, (C, S, H, K)))
+        v = Ball(np.concatenate([v.mid, said.mid], 1), np.concatenate([v.rad, said.rad], 1))
+        roundings += S * H + 2
+    z = einsum("chs,cshk->chk", pattern, v, roundings=roundings).map(lambda part: part.reshape(C, H * K))
+    mid = einsum("ci,oi->co", z, weights["out.weight"], x)
+    return linear(linear(relu(linear(mid, "mlp_in")), "mlp_out", mid), "unembedding")
+
+
 def logits(model: ColumnTransformer, contexts: np.ndarray) -> Ball:
     """(C, S) contexts -> (C, V) logits at the query, with every rounding of a float32 program enclosed.
 
@@ -141,25 +171,10 @@ def logits(model: ColumnTransformer, contexts: np.ndarray) -> Ball:
     if model.config.positions != "window" or model.config.window != 1:
         raise ValueError("contexts have five slots only where window = 1 and everything else is masked")
     weights, x, q, k, v = token_tables(model)
-
-    def linear(x: Ball, name: str, *added: Ball) -> Ball:
-        return einsum("ci,oi->co", x, weights[f"{name}.weight"], weights[f"{name}.bias"], *added)
-
-    H, K = model.config.n_heads, model.config.d_model // model.config.n_heads
-    number, distance = np.array(WINDOW_SLOTS).T
-    own = contexts[:, OWN]
-    # A program may divide by sqrt(K) before the product, after it, or half each: four more roundings at most.
-    asked = q[ANSWER, own].map(lambda part: part / K**0.5)
+    (number, distance), own = np.array(WINDOW_SLOTS).T, contexts[:, OWN]
     near = weights["near"].map(lambda part: part[:, number, distance].T)
-    scores = einsum("chk,cshk->csh", asked, k[number, contexts], near, roundings=4)
-    absent = (contexts == ABSENT)[..., None]
-    scores = Ball(np.where(absent, -np.inf, scores.mid), np.where(absent, 0, scores.rad))
-    pattern = softmax(scores.map(lambda part: part.swapaxes(1, 2)))
-    # It may also carry the values through `out` before they are mixed: K and 5 H roundings more on the way.
-    z = einsum("chs,cshk->chk", pattern, v[number, contexts], roundings=K + len(WINDOW_SLOTS) * H)
-    z = z.map(lambda part: part.reshape(len(contexts), H * K))
-    mid = einsum("ci,oi->co", z, weights["out.weight"], x[ANSWER, own])
-    return linear(linear(relu(linear(mid, "mlp_in")), "mlp_out", mid), "unembedding")
+    keys, values = k[number, contexts], v[number, contexts]
+    return slot_logits(weights, x[ANSWER, own], q[ANSWER, own], keys, values, near, contexts == ABSENT)
 
 
 @dataclass(frozen=True)

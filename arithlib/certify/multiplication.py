@@ -16,8 +16,8 @@ from itertools import product
 
 import numpy as np
 
-from arithlib.certify.addition import Examination
-from arithlib.certify.ball_arithmetic import Ball, einsum, margin, relu, softmax
+from arithlib.certify.addition import Examination, slot_logits
+from arithlib.certify.ball_arithmetic import Ball, einsum, margin
 from arithlib.models.column import PAGE_SLOTS, ColumnTransformer
 from arithlib.tokenizer import ABSENT, END, EQUALS
 
@@ -81,31 +81,13 @@ def logits(model: ColumnTransformer, contexts: np.ndarray) -> Ball:
     if model.config.positions != "page":
         raise ValueError(f"positions = {model.config.positions!r}: contexts are those of a page")
     weights = {name: Ball.exact(value.detach().cpu().double().numpy()) for name, value in model.state_dict().items()}
-    H, K = model.config.n_heads, model.config.d_model // model.config.n_heads
-
-    def linear(x: Ball, name: str, *added: Ball) -> Ball:
-        return einsum("ci,oi->co", x, weights[f"{name}.weight"], weights[f"{name}.bias"], *added)
-
     x, asking = weights["embedding.weight"], own(contexts)
-    q, k, v = (linear(x, "qkv").map(lambda part, i=i: part.reshape(-1, 3, H, K)[:, i]) for i in range(3))  # (V, H, K)
-    # A program may divide by sqrt(K) before the product, after it, or half each: four more roundings at most.
-    asked = q[asking].map(lambda part: part / K**0.5)
-    scores = einsum("chk,crhk->crh", asked, k[contexts], weights["near"], roundings=4)
-    absent = (contexts == ABSENT)[..., None]
-    scores = Ball(np.where(absent, -np.inf, scores.mid), np.where(absent, 0, scores.rad))
-    pattern = softmax(scores.map(lambda part: part.swapaxes(1, 2)))
-    # What tokens say and what slots say are read together or one after the other, and may be carried through `out`
-    # before they are mixed: K and 10 H roundings more, and two, on the way.
-    twice = pattern.map(lambda part: np.concatenate([part, part], 2))
-    near = weights["near_value"].map(lambda part: np.broadcast_to(part, (len(contexts), *part.shape)))
-    said = Ball(*(np.concatenate(both, 1) for both in zip(_parts(v[contexts]), _parts(near), strict=True)))
-    z = einsum("chr,crhk->chk", twice, said, roundings=K + 2 * len(PAGE_SLOTS) * H + 2)
-    mid = einsum("ci,oi->co", z.map(lambda part: part.reshape(-1, H * K)), weights["out.weight"], x[asking])
-    return linear(linear(relu(linear(mid, "mlp_in")), "mlp_out", mid), "unembedding")
-
-
-def _parts(ball):
-    return ball.mid, ball.rad
+    qkv = einsum("vi,oi->vo", x, weights["qkv.weight"], weights["qkv.bias"])
+    qkv = qkv.map(lambda part: part.reshape(len(part), 3, model.config.n_heads, -1))
+    q, k, v = (qkv[:, i] for i in range(3))
+    absent = contexts == ABSENT
+    near, near_value = weights["near"], weights["near_value"]
+    return slot_logits(weights, x[asking], q[asking], k[contexts], v[contexts], near, absent, near_value)
 
 
 def examine(model: ColumnTransformer) -> Examination:

@@ -93,7 +93,7 @@ class TextsExperiment(Experiment):
 
     def drawn(self, pairs: np.ndarray, generator: np.random.Generator) -> tuple[Tensor, Tensor, Tensor]:
         """(B, 2) operands -> (B, T) texts of training, what of them is to be written, and their places."""
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} does not say what its texts are")
 
     def asked(self, texts: list[tuple[str, str]], width: int, places: Tensor | None = None) -> list[Tensor]:
         """N questions with answers -> for each of S models the same (N, T) texts, what is to be written, places."""

@@ -115,7 +115,6 @@ def contexts(tokens: Tensor) -> tuple[Tensor, Tensor]:
     on, off = (text[written], time[written]), (text[~written], time[~written])
     page[on[0], row[on] + 1, step[on]] = tokens[on]
     factors[off[0], part[off], step[off]] = tokens[off]
-    factors[:, 1, 0] = ABSENT  # the sign between the factors
     text, time = page_mask(tokens).nonzero().unbind(1)
     at = (text, time)
     row, step, own = row[at], step[at], tokens[at]

@@ -34,8 +34,10 @@ def describe(a: int, b: int) -> str:
     '512 × 439: the network writes 224768, in 31 tokens. That is right.'
     """
     trained = _shipped()[0]
-    task, says = trained.experiment.task, trained.multiply(a, b)
-    written = len(continued(trained.model, task.ask(a, b), 10_000)) - len(task.ask(a, b))
+    task = trained.experiment.task
+    question = task.ask(a, b)
+    page = continued(trained.model, question, limit=10_000)
+    says, written = task.read(page), len(page) - len(question)
     verdict = "That is right." if says == a * b else f"That is wrong: it is {a * b}."
     return f"{a} × {b}: the network writes {says}, in {written} tokens. {verdict}"
 

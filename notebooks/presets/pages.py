@@ -1,6 +1,6 @@
 """Runs: long multiplication on a page (chapter 78).
 
-arithlib train "pages-s*"      seven minutes each on one core
+arithlib train "pages-s*"      six to ten minutes each on one core
 """
 
 from arithlib.experiments import sweep

@@ -1,6 +1,7 @@
 """What the browser tests share beside the fixtures in conftest.py: screens, small sites, a server for a folder."""
 
 import base64
+import re
 import shutil
 import threading
 from contextlib import contextmanager
@@ -83,6 +84,13 @@ def fixtures_of(element: object, name: str, module: Path):
         yield from with_sliders(page, f"notebooks/{name}")
 
     return folder, address, shown
+
+
+def told(page, place: str, beginning: str) -> str:
+    """What an element tells at this place, a selector, once it begins so."""
+    found = page.locator(place)
+    found.filter(has_text=re.compile(f"^{re.escape(beginning)}")).wait_for()
+    return found.inner_text()
 
 
 def words(page) -> str:

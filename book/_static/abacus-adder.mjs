@@ -7,6 +7,7 @@
 // number that is taken. trained, last: digits of the longest number in training, and the last row of the address table
 // that an operand had there. own, own-loops: offset and loops of the grid, shares in percent, row by row.
 
+import { say, typed } from "./fields.mjs";
 import { tensors } from "./tensors.mjs";
 
 const { sqrt, exp, abs, max, min } = Math;
@@ -312,35 +313,23 @@ class AbacusAdder extends HTMLElement {
     this.#show();
   }
 
-  /** The number that stands there without leading zeros, or undefined. */
-  #typed(name) {
-    const text = this.#at(name).value.replace(/[\s,]/g, "");
-    const valid = /^\d+$/.test(text) && text.replace(/^0+(?=\d)/, "").length <= this.#number("digits");
-    this.#at(name).setAttribute("aria-invalid", !valid);
-    return valid ? text.replace(/^0+(?=\d)/, "") : undefined;
-  }
-
-  #say(place, words) {
-    if (place.textContent !== words) place.textContent = words; // else it would be said again
-  }
-
   #show() {
-    const [a, b] = ["a", "b"].map((name) => this.#typed(name));
+    const [a, b] = ["a", "b"].map((name) => typed(this.#at(name), this.#number("digits")));
     const [offset, shift, loops] = ["offset", "shift", "loops"].map((name) => Number(this.#at(name).value));
     for (const [name, value] of Object.entries({ offset, shift, loops })) this.#at(`${name}-value`).textContent = value;
     const idle = a === undefined || b === undefined;
     this.shadowRoot.querySelector("section").classList.toggle("idle", idle);
     if (idle) {
-      this.#say(this.#at("told"), `Two whole numbers of at most ${this.#number("digits")} digits are taken.`);
+      say(this.#at("told"), `Two whole numbers of at most ${this.#number("digits")} digits are taken.`);
       return;
     }
     const last = this.#number("last");
     const found = write(this.#run, a, b, offset, loops, shift);
-    this.#say(this.#at("told"), describe(a, b, found.text));
+    say(this.#at("told"), describe(a, b, found.text));
     const [caption, body] = ["caption", "tbody"].map((tag) => this.shadowRoot.querySelector(tag));
     caption.textContent = "The sum in columns, with the row of the address table of each digit";
     body.innerHTML = columns(a, b, offset, shift, last, found);
-    this.#say(
+    say(
       this.#at("about"),
       `Training had numbers of up to ${this.#number("trained")} digits, ${this.#number("own-loops")} loops, no shift, and ` +
         `rows up to ${last}; a wavy line marks rows beyond.`,
@@ -349,7 +338,7 @@ class AbacusAdder extends HTMLElement {
     const shares = this.getAttribute("grid").split(" ").map(Number);
     this.shadowRoot.querySelector("svg").innerHTML = map(shares, digits, trained, a, b);
     const share = shares[(a.length - 1) * digits + b.length - 1];
-    this.#say(
+    say(
       this.#at("where"),
       `Right sums by the digits of the first number (upwards) and of the second, at offset ${this.#number("own")} in ` +
         `${this.#number("own-loops")} loops; yellow is all, outlined the lengths of training. ` +

@@ -5,6 +5,7 @@
 // chapters.ch11_grokked_network.Folded; the tests compare what is computed here with that class, number by number.
 // frequencies: the key frequencies of the embedding, those that can be switched off.
 
+import { say } from "./fields.mjs";
 import { tensors } from "./tensors.mjs";
 
 const { fround, exp, abs, max, hypot, floor } = Math;
@@ -395,10 +396,6 @@ class GrokkedNetwork extends HTMLElement {
     return Number(this.shadowRoot.querySelector(`[name=${name}]:checked`).value);
   }
 
-  #say(place, words) {
-    if (place.textContent !== words) place.textContent = words; // else it would be said again
-  }
-
   /** Whether a whole number stands there that the network knows; an empty field does not count as 0. */
   #valid(name) {
     const { valueAsNumber: value } = this.#at(name);
@@ -420,7 +417,7 @@ class GrokkedNetwork extends HTMLElement {
     const mine = (this.#job = Symbol("count"));
     const name = removed.join();
     if (!this.#counted.has(name)) {
-      this.#say(this.#at("right"), "Trying all pairs.");
+      say(this.#at("right"), "Trying all pairs.");
       this.#counting(true);
       let [last, since] = [undefined, performance.now()];
       for (last of count(this.#tables)) {
@@ -437,7 +434,7 @@ class GrokkedNetwork extends HTMLElement {
     this.shadowRoot.querySelector(".right-share div").style.width = `${(100 * right) / P ** 2}%`;
     const share = `${grouped(right)} of ${grouped(P * P)} pairs, ${atLeast((100 * right) / P ** 2)} %`;
     const out = listed(boxes.map((box) => box.value));
-    this.#say(this.#at("right"), `${out ? `Without ${out}` : "With all frequencies"} it is right for ${share}.`);
+    say(this.#at("right"), `${out ? `Without ${out}` : "With all frequencies"} it is right for ${share}.`);
   }
 
   /** While pairs are tried, the share tried stands where the share of the right ones will. */
@@ -453,10 +450,10 @@ class GrokkedNetwork extends HTMLElement {
     this.shadowRoot.querySelector("section").classList.toggle("idle", wrong.length > 0);
     const { P } = sizes(this.#whole);
     if (wrong.length)
-      return this.#say(this.#at("seen"), `Type a whole number from 0 to ${P - 1} as ${wrong.join(" and as ")}.`);
+      return say(this.#at("seen"), `Type a whole number from 0 to ${P - 1} as ${wrong.join(" and as ")}.`);
     const [a, b] = ["a", "b"].map((name) => this.#at(name).valueAsNumber);
     const found = this.#run(a, b);
-    this.#say(this.#at("seen"), describe(a, b, found.logits));
+    say(this.#at("seen"), describe(a, b, found.logits));
     this.#drawLogits(a, b, found.logits);
     this.#drawHeads(a, b, found.pattern);
     this.#listNeurons(found);
@@ -489,12 +486,12 @@ class GrokkedNetwork extends HTMLElement {
     const percent = (slot, h) => Math.round(100 * pattern[slot][h]);
     this.#at("circle").innerHTML = circle(this.#tables, this.#whole, i, a, b, pattern, head);
     const colours = `large dots: what each head reads of ${a} and ${b}; small dots: what head ${head} reads of ${a} and every other number`;
-    this.#say(this.#at("about"), `Grey: the residues. Ring: the answer ${(a + b) % P}. In colour, ${colours}.`);
+    say(this.#at("about"), `Grey: the residues. Ring: the answer ${(a + b) % P}. In colour, ${colours}.`);
     this.#at("heads").querySelectorAll(".share").forEach((share, h) => {
       [0, 2, 1].forEach((slot, part) => (share.children[part].style.width = `${100 * pattern[slot][h]}%`));
     });
     this.#at("heads").querySelectorAll(".shares").forEach((words, h) => {
-      this.#say(words, `${percent(0, h)} % on ${a}, ${percent(2, h)} % on “=”, ${percent(1, h)} % on ${b}`);
+      say(words, `${percent(0, h)} % on ${a}, ${percent(2, h)} % on “=”, ${percent(1, h)} % on ${b}`);
     });
   }
 
@@ -507,7 +504,7 @@ class GrokkedNetwork extends HTMLElement {
     const strongest = effect.sort(([, , one], [, , other]) => abs(other) - abs(one)).slice(0, STRONGEST);
     const on = neurons.reduce((sum, value) => sum + (value > 0), 0);
     const table = this.shadowRoot.querySelector("table");
-    this.#say(table.caption, `${on} of ${neurons.length} neurons are on; those that add most to ${best} or take most away, with the frequency at which they are read`);
+    say(table.caption, `${on} of ${neurons.length} neurons are on; those that add most to ${best} or take most away, with the frequency at which they are read`);
     table.tBodies[0].innerHTML = strongest
       .map(([n, value, added]) => [n, this.#heard[n], value.toFixed(2), signed(added)])
       .map((cells) => `<tr>${cells.map((cell) => `<td>${cell}</td>`).join("")}</tr>`)

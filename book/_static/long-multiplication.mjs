@@ -6,6 +6,7 @@
 // tests compare what is computed here with the library, context by context. heads: of attention. digits: of the
 // longest factor that is taken. step: how many tokens are written at first, from the end if it is negative.
 
+import { say, typed } from "./fields.mjs";
 import { tensors } from "./tensors.mjs";
 
 const { sqrt, exp, max, min, floor } = Math;
@@ -223,6 +224,7 @@ const CONTENT = (digits) => `
 class LongMultiplication extends HTMLElement {
   #at = (id) => this.shadowRoot.getElementById(id);
   #run;
+  #factors = [];
   #steps = [];
 
   connectedCallback() {
@@ -238,39 +240,29 @@ class LongMultiplication extends HTMLElement {
     this.#multiply(Number(this.getAttribute("step")));
   }
 
-  /** The number that stands there without leading zeros, or undefined. */
-  #typed(name) {
-    const typed = this.#at(name).value.replace(/[\s,]/g, "").replace(/^0+(?=\d)/, "");
-    const valid = /^\d+$/.test(typed) && typed.length <= Number(this.getAttribute("digits"));
-    this.#at(name).setAttribute("aria-invalid", !valid);
-    return valid ? typed : undefined;
-  }
-
-  #say(place, words) {
-    if (place.textContent !== words) place.textContent = words; // else it would be said again
-  }
-
   /** Write the page of the numbers that stand there, and show it up to a step: all of it unless told otherwise. */
   #multiply(step = Infinity) {
-    const [a, b] = ["a", "b"].map((name) => this.#typed(name));
+    const digits = Number(this.getAttribute("digits"));
+    const [a, b] = ["a", "b"].map((name) => typed(this.#at(name), digits));
     const idle = a === undefined || b === undefined;
     this.shadowRoot.querySelector("section").classList.toggle("idle", idle);
     if (idle) {
-      this.#say(this.#at("told"), `Two whole numbers of at most ${this.getAttribute("digits")} digits are taken.`);
+      say(this.#at("told"), `Two whole numbers of at most ${digits} digits are taken.`);
       return;
     }
+    this.#factors = [a, b];
     this.#steps = write(this.#run, a, b);
     this.#at("step").max = this.#steps.length;
     this.#at("step").value = min(step, this.#steps.length);
-    this.#say(this.#at("told"), describe(a, b, this.#steps));
+    say(this.#at("told"), describe(a, b, this.#steps));
     this.#show();
   }
 
   #show() {
     const count = Number(this.#at("step").value);
     this.#at("step-value").textContent = `${count} of ${this.#steps.length}`;
-    this.#say(this.#at("why"), count ? reason(this.#steps[count - 1]) : "Nothing yet.");
-    this.shadowRoot.querySelector("tbody").innerHTML = table(this.#typed("a"), this.#typed("b"), this.#steps, count);
+    say(this.#at("why"), count ? reason(this.#steps[count - 1]) : "Nothing yet.");
+    this.shadowRoot.querySelector("tbody").innerHTML = table(...this.#factors, this.#steps, count);
   }
 }
 

@@ -10,7 +10,7 @@ import re
 
 from bookkit.claims import repo_root
 
-IMPORT = re.compile(r'^import \{ \w+ \} from "\./(?P<module>[\w-]+\.mjs)";\n', re.MULTILINE)
+IMPORT = re.compile(r'^import \{ [\w, ]+ \} from "\./(?P<module>[\w-]+\.mjs)";\n', re.MULTILINE)
 
 
 def whole_source(module: str) -> str:

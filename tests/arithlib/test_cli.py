@@ -2,12 +2,14 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import test_abacus_experiments
 
 import arithlib
 from arithlib import checkpoints, experiments
+from arithlib.certify import certificates
 from arithlib.cli import main
 
 
@@ -144,3 +146,14 @@ def test_the_module_and_the_script_are_the_same_command():
         [sys.executable, "-m", "arithlib", "list", "grokking-live"], capture_output=True, text=True
     )
     assert result.returncode == 0 and result.stdout.startswith("grokking-live")
+
+
+def test_certify_goes_on_after_a_network_that_is_not_proven(monkeypatch, capsys):
+    def prove(name):
+        return certificates.path_of(certificates.certify(name)["checkpoint"], Path())
+
+    monkeypatch.setattr(certificates, "write", prove)
+    assert main(["certify", "pages-s[1-2]"]) == 1
+    shown = capsys.readouterr()
+    assert "pages-s2.certificate.json: right at every length" in shown.out
+    assert shown.err.startswith("arithlib: pages-s1 is not proven right in 1 of 12640 contexts")

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from browsing import PHONE, SEND, fixtures_of, floats
+from browsing import PHONE, SEND, fixtures_of, floats, told
 
 from arithlib import checkpoints
 from arithlib.analysis.attention import attention_grid
@@ -103,13 +103,6 @@ def compute(page, script, given=None):
     )
 
 
-def said(page, place, beginning):
-    """What is told at this place, once it begins so."""
-    found = page.locator(f"grokked-network #{place}")
-    found.filter(has_text=re.compile(f"^{re.escape(beginning)}")).wait_for()
-    return found.inner_text()
-
-
 def test_the_checks_of_the_site_accept_it(folder):
     assert check_site(folder) == []
 
@@ -173,26 +166,28 @@ def test_each_neuron_has_the_frequency_at_which_it_is_read(shown):
 
 @pytest.mark.browser
 def test_a_reader_adds_and_takes_frequencies_out(shown):
-    assert said(shown, "seen", "70 + 108") == describe(70, 108)
-    assert said(shown, "right", "With") == "With all frequencies it is right for 12,769 of 12,769 pairs, 100.0 %."
+    assert told(shown, "#seen", "70 + 108") == describe(70, 108)
+    assert told(shown, "#right", "With") == "With all frequencies it is right for 12,769 of 12,769 pairs, 100.0 %."
     shown.get_by_label("First number").fill("112")
-    assert said(shown, "seen", "112 + 108") == describe(112, 108)
+    assert told(shown, "#seen", "112 + 108") == describe(112, 108)
     assert shown.get_by_role("slider", name="Slider of a").input_value() == "112"
     shown.get_by_role("slider", name="Slider of b").press("Home")
-    assert said(shown, "seen", "112 + 0") == describe(112, 0)
+    assert told(shown, "#seen", "112 + 0") == describe(112, 0)
     assert shown.get_by_label("Second number").input_value() == "0"
     for number, (box, removed) in enumerate(zip([15, 1, 19, 21], [[15], [1, 15], [1, 15, 19], KEYS], strict=True)):
         shown.get_by_role("checkbox", name=str(box), exact=True).uncheck()
-        words = said(
-            shown, "right", f"Without {['15', '1 and 15', '1, 15 and 19', '1, 15, 19 and 21'][number]} it is"
+        words = told(
+            shown,
+            "grokked-network #right",
+            f"Without {['15', '1 and 15', '1, 15 and 19', '1, 15, 19 and 21'][number]} it is",
         )
         right = count_right(page_network().without(removed))
         assert f"it is right for {right:,} of 12,769 pairs" in words
-        assert said(shown, "seen", "112 + 0") == describe(112, 0, removed)
+        assert told(shown, "#seen", "112 + 0") == describe(112, 0, removed)
     shown.get_by_role("checkbox", name="15", exact=True).check()
     shown.get_by_role("checkbox", name="the other 52").uncheck()
     right = count_right(page_network().without([1, 19, 21, *REST]))
-    assert f"right for {right:,} of" in said(shown, "right", "Without 1, 19, 21 and the other 52 it")
+    assert f"right for {right:,} of" in told(shown, "#right", "Without 1, 19, 21 and the other 52 it")
 
 
 @pytest.mark.browser
@@ -201,12 +196,14 @@ def test_switches_in_haste_end_at_the_last_one(shown):
     for number in (0, 1, 2, 1, 0, 2, 3, 0):
         boxes.nth(number).click()
     right = count_right(page_network().without([1, 21]))
-    assert said(shown, "right", "Without 1 and 21 it").endswith(f"{right:,} of 12,769 pairs, {right / 127.69:.1f} %.")
+    assert told(shown, "#right", "Without 1 and 21 it").endswith(
+        f"{right:,} of 12,769 pairs, {right / 127.69:.1f} %."
+    )
     assert not shown.get_by_role("progressbar").is_visible()
     boxes.nth(2).click()  # a count begins, and is not waited for: the next answer is known
     boxes.nth(2).click()
     shown.wait_for_timeout(2000)
-    assert said(shown, "right", "").startswith("Without 1 and 21 it")
+    assert told(shown, "#right", "").startswith("Without 1 and 21 it")
 
 
 def drawn(page, selector, *names):
@@ -255,18 +252,18 @@ def test_what_is_no_residue_is_refused_and_hides_the_old_answer(shown):
     field = shown.get_by_label("Second number")
     for wrong in ("", "-1", "113", "1.5", "1e9"):
         field.fill("5")
-        assert said(shown, "seen", "70 + 5") == describe(70, 5)
+        assert told(shown, "#seen", "70 + 5") == describe(70, 5)
         field.fill(wrong)
-        assert said(shown, "seen", "Type") == "Type a whole number from 0 to 112 as b.", wrong
+        assert told(shown, "#seen", "Type") == "Type a whole number from 0 to 112 as b.", wrong
         assert field.get_attribute("aria-invalid") == "true", wrong
     assert not shown.locator("#logits").is_visible() and not shown.locator("table").is_visible()
     shown.get_by_label("First number").fill("200")
-    assert said(shown, "seen", "Type").endswith("as a and as b.")
+    assert told(shown, "#seen", "Type").endswith("as a and as b.")
     shown.get_by_role("checkbox").first.uncheck()  # counts on
-    assert said(shown, "right", "Without 1 it") and said(shown, "seen", "Type")
+    assert told(shown, "#right", "Without 1 it") and told(shown, "#seen", "Type")
     shown.get_by_role("slider", name="Slider of a").press("Home")
     field.fill("5")
-    assert said(shown, "seen", "0 + 5") == describe(0, 5, [1])
+    assert told(shown, "#seen", "0 + 5") == describe(0, 5, [1])
     assert shown.locator("#logits").is_visible() and field.get_attribute("aria-invalid") == "false"
 
 

@@ -1,12 +1,11 @@
 """The small adder in a page: packed it is still the network, and in the browser it computes what torch does."""
 
-import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from browsing import PHONE, SEND, fixtures_of, floats
+from browsing import PHONE, SEND, fixtures_of, floats, told
 
 from arithlib import checkpoints
 from arithlib.models.positions import addresses
@@ -121,13 +120,6 @@ def compute(page, script, given=None):
     )
 
 
-def told(page, beginning):
-    """What is said of the sum, once it begins so."""
-    found = page.locator("abacus-adder #told")
-    found.filter(has_text=re.compile(f"^{re.escape(beginning)}")).wait_for()
-    return found.inner_text()
-
-
 def test_the_checks_of_the_site_accept_it(folder):
     assert check_site(folder) == []
 
@@ -172,18 +164,18 @@ def test_what_it_writes_and_how_sure_it_is_is_what_torch_says(shown):
 
 @pytest.mark.browser
 def test_a_reader_moves_offset_addresses_and_loops(shown):
-    assert told(shown, "987654 + 123456") == describe("987654", "123456", 6, 2)
+    assert told(shown, "#told", "987654 + 123456") == describe("987654", "123456", 6, 2)
     shown.get_by_label("Loops:").press("Home")
-    assert told(shown, "987654") == describe("987654", "123456", 6, 1)
+    assert told(shown, "#told", "987654") == describe("987654", "123456", 6, 1)
     shown.get_by_label("Loops:").press("ArrowRight")
     shown.get_by_label("moved by:").press("End")
-    assert told(shown, "987654") == describe("987654", "123456", 6, 2, SHIFT)
+    assert told(shown, "#told", "987654") == describe("987654", "123456", 6, 2, SHIFT)
     shown.get_by_label("moved by:").fill("0")
     shown.get_by_label("Offset of all").press("End")
-    assert told(shown, "987654") == describe("987654", "123456", OFFSETS, 2)
+    assert told(shown, "#told", "987654") == describe("987654", "123456", OFFSETS, 2)
     assert shown.locator("td.beyond").count() == 2 * (OFFSETS + 6 - 25)
     shown.get_by_label("First number").fill("007 5")
-    assert told(shown, "75 + 123456") == describe("75", "123456", OFFSETS, 2)
+    assert told(shown, "#told", "75 + 123456") == describe("75", "123456", OFFSETS, 2)
     assert "2 and 6 digits" in shown.locator("#where").inner_text()
 
 
@@ -192,11 +184,11 @@ def test_what_is_no_number_is_refused_and_hides_the_old_sum(shown):
     field = shown.get_by_label("Second number,")
     for wrong in ("", "-1", "1.5", "x", "9" * (DIGITS + 1)):
         field.fill(wrong)
-        assert told(shown, "Two whole numbers of at most 14 digits are taken."), wrong
+        assert told(shown, "#told", "Two whole numbers of at most 14 digits are taken."), wrong
         assert field.get_attribute("aria-invalid") == "true", wrong
         assert not shown.locator("table").is_visible()
     field.fill("9" * DIGITS)
-    assert told(shown, "987654 + 9") and field.get_attribute("aria-invalid") == "false"
+    assert told(shown, "#told", "987654 + 9") and field.get_attribute("aria-invalid") == "false"
 
 
 @pytest.mark.browser

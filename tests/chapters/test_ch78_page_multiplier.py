@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import safetensors.torch
 import torch
-from browsing import PHONE, SEND, fixtures_of, floats
+from browsing import PHONE, SEND, fixtures_of, floats, told
 
 from arithlib import checkpoints
 from arithlib.certify import certificates, multiplication
@@ -65,13 +65,6 @@ def compute(page, script, given=None):
     )
 
 
-def told(page, beginning):
-    """What is said of the product, once it begins so."""
-    found = page.locator("long-multiplication #told")
-    found.filter(has_text=re.compile(f"^{re.escape(beginning)}")).wait_for()
-    return found.inner_text()
-
-
 def test_the_checks_of_the_site_accept_it(folder):
     assert check_site(folder) == []
 
@@ -113,7 +106,7 @@ def test_a_network_that_loses_its_way_ends_and_says_so(shown):
 
 @pytest.mark.browser
 def test_a_reader_steps_through_the_page(shown):
-    assert told(shown, "512 × 439") == describe(512, 439)
+    assert told(shown, "#told", "512 × 439") == describe(512, 439)
     steps = shown.get_by_role("slider")
     assert shown.locator("#step-value").inner_text() == "13 of 31"
     assert shown.locator("td.now").count() == 1 and shown.locator("td.seen").count() == 3
@@ -127,7 +120,7 @@ def test_a_reader_steps_through_the_page(shown):
     steps.press("End")
     assert "and writes $ (the end)" in why.inner_text()
     shown.get_by_label("Second factor").fill("0 07")
-    assert told(shown, "512 × 7") == describe(512, 7)
+    assert told(shown, "#told", "512 × 7") == describe(512, 7)
     assert shown.locator("#step-value").inner_text() == "9 of 9"
 
 
@@ -136,11 +129,11 @@ def test_what_is_no_number_is_refused_and_hides_the_old_page(shown):
     field = shown.get_by_label("Second factor,")
     for wrong in ("", "-1", "1.5", "x", "9" * (DIGITS + 1)):
         field.fill(wrong)
-        assert told(shown, f"Two whole numbers of at most {DIGITS} digits are taken."), wrong
+        assert told(shown, "#told", f"Two whole numbers of at most {DIGITS} digits are taken."), wrong
         assert field.get_attribute("aria-invalid") == "true", wrong
         assert not shown.locator("table").is_visible()
     field.fill("9" * DIGITS)
-    assert told(shown, "512 × 9") and field.get_attribute("aria-invalid") == "false"
+    assert told(shown, "#told", "512 × 9") and field.get_attribute("aria-invalid") == "false"
 
 
 @pytest.mark.browser

@@ -10,7 +10,7 @@ import torch
 import arithlib
 from arithlib import checkpoints
 from arithlib.files import device_name
-from arithlib.models.attention import KERNELS, FlashUnavailable, attend, best_kernel
+from arithlib.models.attention import KERNELS, FlashUnavailable, attend
 
 SUM = (99999999999999999999, 1)
 
@@ -22,7 +22,6 @@ def examine(device: torch.device) -> Iterator[tuple[str, str]]:
     yield "device", describe(device)
     for kernel in KERNELS:
         yield f"attention, {kernel}", try_kernel(kernel, device)
-    yield "attention, chosen", best_kernel(device)
     # Only a GPU is asked to train in half precision.
     for dtype in (torch.float32, torch.bfloat16) if device.type == "cuda" else (torch.float32,):
         yield f"products, {str(dtype).removeprefix('torch.')}", f"{product_rate(device, dtype) / 1e9:,.0f} GFLOP/s"

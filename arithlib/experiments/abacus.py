@@ -13,7 +13,6 @@ from arithlib.analysis.addressing import last_rows
 from arithlib.decoding import greedy
 from arithlib.exact_match import length_grid, score
 from arithlib.experiments.base import Experiment, half_precision
-from arithlib.models.attention import best_kernel
 from arithlib.models.looped import LoopedConfig, LoopedTransformer, ProgressiveLoss
 from arithlib.models.positions import Offsets, spread_offsets
 from arithlib.settings import of_kind
@@ -47,8 +46,6 @@ class OperandObjective:
     def __init__(self, experiment: "AbacusExperiment", model: LoopedTransformer, device: torch.device):
         self.experiment, self.device = experiment, device
         if device.type == "cuda":
-            model.kernel = best_kernel(device, biased="fire" in model.positions.parts)
-            print(f"attention kernel: {model.kernel}", flush=True)
             for layer in model.layers:
                 layer.compile(dynamic=True)
         self.held_out, self.by_length = experiment.tests(device)

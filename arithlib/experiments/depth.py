@@ -12,7 +12,6 @@ from torch import Tensor
 
 from arithlib.decoding import greedy
 from arithlib.experiments.base import Experiment, half_precision
-from arithlib.models.attention import best_kernel
 from arithlib.models.looped import LoopedConfig, LoopedTransformer
 from arithlib.settings import of_kind
 from arithlib.tasks.multi_operand import ManyOperands
@@ -26,12 +25,11 @@ Examples = tuple[Tensor, Tensor]  # (B, T) tokens, and (B, T) what is to be said
 class DepthObjective:
     """Mean cross-entropy of all that is asked, over fresh examples at every step, seeded by the step.
 
-    On a GPU in bfloat16, with the fastest kernel there is.
+    On a GPU in bfloat16.
     """
 
     def __init__(self, experiment: "DepthExperiment", model: LoopedTransformer, device: torch.device):
         self.experiment, self.device = experiment, device
-        model.kernel = best_kernel(device)
         self.tests = experiment.tests(experiment.evaluation_count, experiment.apart(device=device))
 
     def loss(self, model: LoopedTransformer, step: int) -> Tensor:

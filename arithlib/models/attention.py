@@ -1,7 +1,8 @@
 """Causal attention by three interchangeable kernels: one to read, one for every machine, one for speed on a GPU.
 
 `eager` writes the weights out and returns the pattern; `sdpa` is torch's own; `flash` is the flash-attn package,
-where it is installed. Tests hold them equal.
+where it is installed. Tests hold them equal. A model begins with `sdpa`: on an H100 it is the faster one for texts as
+short as sums, and the only fast one that a compiled layer takes in (benchmarks/flash_attention.json).
 
 Dimensions: B batch, T queries, S keys, H heads, K d_head. The T queries stand at the last T of the S places.
 """
@@ -37,15 +38,6 @@ def attend(
     if kernel == "flash":
         return _flash(q, k, v, bias), None
     raise ValueError(f"attention kernel {kernel!r}: choose one of {', '.join(KERNELS)}")
-
-
-def best_kernel(device: torch.device | str, biased: bool = False) -> str:
-    """The fastest kernel that runs on this device: flash on a GPU where it is installed, else sdpa.
-
-    biased: whether the position scheme adds to the scores, which flash does not allow.
-    """
-    on_gpu = torch.device(device).type == "cuda"
-    return "flash" if on_gpu and not biased and _flash_function() is not None else "sdpa"
 
 
 def _visible(T: int, S: int, device: torch.device) -> Tensor:

@@ -2,8 +2,10 @@
 
 import html
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from bookkit import claims as ledger
 from bookkit import style
@@ -124,6 +126,16 @@ def claim(
     write(folder / "claims" / f"{id}.json", record)
     recorded[folder]["verdict", id] = result
     return result
+
+
+def lead(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, float]:
+    """Difference of the means of two groups of runs, at least two in each, and its standard error.
+
+    The groups may differ in size and in spread (Welch 1947).
+    """
+    groups = [np.asarray(values, float) for values in (ours, theirs)]
+    error = np.sqrt(sum(values.var(ddof=1) / len(values) for values in groups))
+    return float(groups[0].mean() - groups[1].mean()), float(error)
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 import torch
 import yaml
+from scipy.stats import ttest_ind
 
 from bookkit import claims
 from bookkit.claims import Claim, ClaimError, Measurement, Scale, evaluate, load_claims, scoreboard, verdict
+from bookkit.judge import lead
 
 ROOT = Path(__file__).parents[2]
 RULE = {"reproduced": "0.5 * value <= median <= 2 * value", "partly": "median <= 4 * value", "otherwise": "refuted"}
@@ -472,3 +474,10 @@ def test_every_rule_of_the_book_belongs_to_a_notebook():
         if claim.rule and not (ROOT / "notebooks" / f"{claim.chapter}.ipynb").is_file()
     ]
     assert not homeless
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [([3.0, 5.0, 8.0], [1.0, 2.0]), (np.arange(10.0) ** 2, [7.0, 7.0, 7.5])])
+def test_a_lead_and_its_error_make_the_statistic_of_welch(ours, theirs):
+    ahead, error = lead(ours, theirs)
+    assert ahead == pytest.approx(np.mean(ours) - np.mean(theirs))
+    assert ahead / error == pytest.approx(ttest_ind(ours, theirs, equal_var=False).statistic)

@@ -37,8 +37,8 @@ class CheckpointError(RuntimeError):
 class Trained:
     """A trained model with what was measured on the way.
 
-    model: None where only the measurements were shipped. `add` asks it for a sum and `multiply` for
-        a product, if that is what it was trained on.
+    model: None where only the measurements were shipped. `add` asks it for a sum, `subtract` for a
+        difference and `multiply` for a product, if that is what it was trained on.
     history: name -> array, one entry an evaluation (see `training.Run`). provenance: the JSON beside the weights.
     """
 
@@ -68,6 +68,11 @@ class Trained:
         """a b as this model writes it. Raises as `add` does, `experiments.NotAMultiplier` for NotAnAdder."""
         self._require(a, b)
         return self.experiment.multiply(self.model, a, b)
+
+    def subtract(self, a: int, b: int) -> int:
+        """a - b as this model writes it. Raises as `add` does, `experiments.NotASubtractor` for NotAnAdder."""
+        self._require(a, b)
+        return self.experiment.subtract(self.model, a, b)
 
     def _require(self, *numbers):
         if self.model is None:

@@ -1,4 +1,4 @@
-"""`python -m arithlib` (or `arithlib`): list · train · ship · add · multiply · certify · eval · bench · doctor."""
+"""`arithlib` or `python -m arithlib`: list, train, ship, add, subtract, multiply, certify, eval, bench, doctor."""
 
 import argparse
 import os
@@ -53,7 +53,7 @@ def _parser() -> argparse.ArgumentParser:
     training.add_argument("--minutes", type=float, help="stop after so long; the same command continues")
     shipping = command("ship", _ship, "copy finished runs from runs/ to checkpoints/")
     shipping.add_argument("pattern", help="an experiment, or a quoted shell pattern such as 'grokking-s*'")
-    for name in ("add", "multiply"):
+    for name in ("add", "subtract", "multiply"):
         asking = command(name, _answer, f"let a trained model {name} two numbers")
         asking.set_defaults(operation=name)
         asking.add_argument("name")

@@ -31,6 +31,18 @@ def logit_margin(logits: Tensor, right: Tensor) -> Tensor:
     return logits.gather(-1, right)[..., 0] - logits.scatter(-1, right, -torch.inf).amax(-1)
 
 
+def distinct(keys: Tensor, following: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """(N, R) tokens or -1 and (N,) tokens to write -> the same without repetition, and (N,) which of them each is.
+
+    Of the millions of contexts of a long text few differ.
+    """
+    rows = torch.cat([keys, following[:, None]], 1)
+    code = ((rows + 1) * 16 ** torch.arange(rows.shape[1])).sum(1)  # sorting numbers is faster than sorting rows
+    different, which = code.unique(return_inverse=True)
+    example = rows.new_empty(len(different)).scatter_(0, which, torch.arange(len(rows)))
+    return keys[example], following[example], which
+
+
 @torch.no_grad()
 def answer_grid(model, p: int) -> Tensor:
     """(P, P, P) float64 logits over the residues for every pair (a, b) of a modular-addition model."""

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 ALPHABET = "0123456789-+*=$"
-PLUS, TIMES, EQUALS, END = (ALPHABET.index(sign) for sign in "+*=$")
+MINUS, PLUS, TIMES, EQUALS, END = (ALPHABET.index(sign) for sign in "-+*=$")
 ABSENT = -1  # in place of a token where there is none
 
 

@@ -53,7 +53,7 @@ def prove(folder: Path = HERE) -> dict:
 
 
 def others(contexts: dict) -> list[str]:
-    """The shipped certificates of sums that name other contexts than these; those of products are not proven here."""
+    """The shipped certificates of sums that name other contexts than these; Coq proves nothing of others."""
     paths = sorted((HERE.parent / "checkpoints").rglob("*.certificate.json"))
     found = {path.name: json.loads(path.read_text(encoding="utf-8")) for path in paths}
     of_sums = {name: certificate for name, certificate in found.items() if "text a+b=" in certificate["statement"]}

@@ -163,6 +163,21 @@ def slot_logits(
     return linear(linear(relu(linear(mid, "mlp_in")), "mlp_out", mid), "unembedding")
 
 
+def token_logits(model: ColumnTransformer, contexts: np.ndarray, asking: np.ndarray) -> Ball:
+    """`slot_logits` of a model of GRID, where a token has one vector whatever number it is in.
+
+    (C, S) contexts, ABSENT where a slot is empty, (C,) the tokens that ask -> (C, V).
+    """
+    weights = {name: Ball.exact(value.detach().cpu().double().numpy()) for name, value in model.state_dict().items()}
+    x = weights["embedding.weight"]
+    qkv = einsum("vi,oi->vo", x, weights["qkv.weight"], weights["qkv.bias"])
+    qkv = qkv.map(lambda part: part.reshape(len(part), 3, model.config.n_heads, -1))
+    q, k, v = (qkv[:, i] for i in range(3))
+    absent = contexts == ABSENT
+    near, near_value = weights["near"], weights["near_value"]
+    return slot_logits(weights, x[asking], q[asking], k[contexts], v[contexts], near, absent, near_value)
+
+
 def logits(model: ColumnTransformer, contexts: np.ndarray) -> Ball:
     """(C, S) contexts -> (C, V) logits at the query, with every rounding of a float32 program enclosed.
 

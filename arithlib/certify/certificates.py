@@ -1,4 +1,4 @@
-"""Certificates: what was proven of which weights, as a file beside them that others can check (chapters 71, 72).
+"""Certificates: what was proven of which weights, as a file beside them that others can check (chapters 71 to 79).
 
 NAME.certificate.json lies beside NAME.safetensors. `python -m arithlib certify NAME` makes it, and
 `python arithlib/certify/checker.py NAME.safetensors NAME.certificate.json` checks it without this package.
@@ -10,7 +10,7 @@ import math
 from pathlib import Path
 
 from arithlib import checkpoints
-from arithlib.certify import multiplication
+from arithlib.certify import multiplication, subtraction
 from arithlib.certify.addition import ProofError, examine, reachable, text
 from arithlib.certify.ball_arithmetic import FUNCTION_ERROR
 from arithlib.certify.case_split import prove
@@ -52,6 +52,22 @@ PRODUCT_HYPOTHESES = [
     "The model is what arithlib.models.column describes, with these weights, positions page, the rest masked.",
     *HYPOTHESES[1:],
 ]
+DIFFERENCE_STATEMENT = (
+    "For all integers a, b >= 0 of any length, greedy decoding of the model from the text a-b= (digits least "
+    "significant first) writes two rows and then the end token. The first has a digit for each column, up to which "
+    "it compares a with b: 0 equal, 1 less, 2 greater; so its last one compares the numbers. It is ended by =. The "
+    "second has the sign of a - b, + for none, and the digits of the difference, as many as the longer number has, "
+    "perhaps with zeros on top."
+)
+DIFFERENCE_HYPOTHESES = [
+    "The model is what arithlib.models.column describes, with these weights, positions difference, the rest masked.",
+    *HYPOTHESES[1:],
+]
+# What models that read slots are proven to write: the statement, what it rests on, and where their contexts are.
+WRITING = {
+    "page": (PRODUCT_STATEMENT, PRODUCT_HYPOTHESES, multiplication),
+    "difference": (DIFFERENCE_STATEMENT, DIFFERENCE_HYPOTHESES, subtraction),
+}
 # A margin this much above what rounding can do makes few cases, and leaves room for how a checker bounds rounding.
 BEYOND_ROUNDING = 1.5
 
@@ -68,22 +84,26 @@ def path_of(name: str, folder: Path) -> Path:
 
 
 def certify(name: str) -> dict:
-    """Prove that a checkpoint adds, or multiplies on a page, and return its certificate.
+    """Prove that a checkpoint adds, subtracts, or multiplies on a page, and return its certificate.
 
     Raises ProofError naming a sum, a context or a bound, for which that is not proven, ValueError for a model that is
-    neither an adder with a window of one column, or far keys that decay, nor one that reads pages.
+    neither an adder with a window of one column, or far keys that decay, nor one that reads differences or pages.
     """
     trained = checkpoints.load(name)
     if not isinstance(trained.model, ColumnTransformer):
         raise ValueError(f"{name} is a {type(trained.model).__name__}: only a ColumnTransformer can be certified")
-    multiplies = trained.model.config.positions == "page"
-    contexts, right = multiplication.reachable() if multiplies else (reachable().contexts, reachable().right)
+    positions = trained.model.config.positions
+    if positions in WRITING:
+        statement, _, written = WRITING[positions]
+        (contexts, right), proof = written.reachable(), _written
+    else:
+        statement, contexts, right = STATEMENT, reachable().contexts, reachable().right
+        proof = _unwindowed if positions == "alibi" else _windowed
     lines = [text(context) + ALPHABET[token] for context, token in zip(contexts, right, strict=True)]
-    proof = {"page": _on_a_page, "alibi": _unwindowed}.get(trained.model.config.positions, _windowed)
     return {
         "checkpoint": name,
         "sha256": trained.provenance["sha256"],
-        "statement": PRODUCT_STATEMENT if multiplies else STATEMENT,
+        "statement": statement,
         **proof(name, trained.model, {"count": len(lines), "sha256": _sha256(lines)}),
     }
 
@@ -96,11 +116,12 @@ def _windowed(name, model, contexts):
     return _leads(HYPOTHESES, contexts, met.contexts, found)
 
 
-def _on_a_page(name, model, contexts):
-    (met, _), found = multiplication.reachable(), multiplication.examine(model)
+def _written(name, model, contexts):
+    _, hypotheses, written = WRITING[model.config.positions]
+    (met, _), found = written.reachable(), written.examine(model)
     if len(found.open):
         raise _unproven(name, met, found)
-    return _leads(PRODUCT_HYPOTHESES, contexts, met, found)
+    return _leads(hypotheses, contexts, met, found)
 
 
 def _unproven(name, met, found, where=""):

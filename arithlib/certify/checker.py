@@ -1,13 +1,14 @@
-"""Check a certificate that a network adds, or multiplies, all non-negative integers (chapters 71, 72, 78). ::
+"""Check a certificate that a network adds, subtracts or multiplies all non-negative integers (chapters 71 to 79). ::
 
     python checker.py adder-windowed-s0.safetensors adder-windowed-s0.certificate.json
 
 This file stands alone. It needs Python and numpy, shares no line with what made the certificate, and reads the
 weights itself. It checks every number that a certificate states: checksum, contexts, cases, margins. The sentences
 beside them have to be those below, word for word; what a token sees stands there, not in the weights: a window of 1,
-or some places of a page, and all else masked where the weights know no slope. It trusts that float64 arithmetic in
-numpy rounds as IEEE 754 says, and that numpy's exp is off by no more than 2^-50, relatively. The chapters show why
-what is checked here implies the statement: chapter 72 with a window, chapter 71 without one, chapter 78 on a page.
+or some places of what was written, and all else masked where the weights know no slope. It trusts that float64
+arithmetic in numpy rounds as IEEE 754 says, and that numpy's exp is off by no more than 2^-50, relatively. The
+chapters show why what is checked here implies the statement: chapter 72 with a window, chapter 71 without one,
+chapter 78 of products, chapter 79 of differences.
 """
 
 import argparse
@@ -60,7 +61,19 @@ PRODUCT_HYPOTHESES = [
     "The model is what arithlib.models.column describes, with these weights, positions page, the rest masked.",
     *HYPOTHESES[1:],
 ]
+DIFFERENCE_STATEMENT = (
+    "For all integers a, b >= 0 of any length, greedy decoding of the model from the text a-b= (digits least "
+    "significant first) writes two rows and then the end token. The first has a digit for each column, up to which "
+    "it compares a with b: 0 equal, 1 less, 2 greater; so its last one compares the numbers. It is ended by =. The "
+    "second has the sign of a - b, + for none, and the digits of the difference, as many as the longer number has, "
+    "perhaps with zeros on top."
+)
+DIFFERENCE_HYPOTHESES = [
+    "The model is what arithlib.models.column describes, with these weights, positions difference, the rest masked.",
+    *HYPOTHESES[1:],
+]
 PAGE_KEYS = 6  # digits of both factors, the digit above, what stands before a digit, itself as a digit, and as a sign
+DIFFERENCE_KEYS = 5  # digits of both numbers, which is less in the columns below, the sign, itself unless it is that
 NUMBERS = ("exp_error", "margin", "margin_float32")
 FADING_NUMBERS = (*NUMBERS, "slope_error", "zero_below", "keys", "rounding")
 NO_WEIGHTS = "these are no weights of this model"
@@ -86,10 +99,13 @@ def demand(condition, problem):
         raise Rejected(problem)
 
 
-def demand_words_and_numbers(certificate, fading, multiplies):
-    statement = PRODUCT_STATEMENT if multiplies else STATEMENT
+def demand_words_and_numbers(certificate, fading, does):
+    statement, hypotheses = {
+        "adds": (STATEMENT, FADING_HYPOTHESES if fading else HYPOTHESES),
+        "multiplies": (PRODUCT_STATEMENT, PRODUCT_HYPOTHESES),
+        "subtracts": (DIFFERENCE_STATEMENT, DIFFERENCE_HYPOTHESES),
+    }[does]
     demand(certificate["statement"] == statement, "the certificate states something else")
-    hypotheses = PRODUCT_HYPOTHESES if multiplies else FADING_HYPOTHESES if fading else HYPOTHESES
     demand(certificate["hypotheses"] == hypotheses, "the certificate assumes something else")
     for name in FADING_NUMBERS if fading else NUMBERS:
         # To Python True is 1; and infinitely many keys are as many as one likes.
@@ -112,25 +128,26 @@ def read(path):
             tensors[name.removeprefix("model/")] = values.reshape(about["shape"])
     demand({"embedding.weight", "mlp_in.bias", "near"} <= {*tensors}, NO_WEIGHTS)
     shapes = {name: values.shape for name, values in tensors.items() if name != "log_slope"}
-    multiplies = "near_value" in tensors
     V, F = len(ALPHABET), tensors["mlp_in.bias"].size
-    D, H = tensors["embedding.weight"].size // V, tensors["near"].size // (PAGE_KEYS if multiplies else 8)
-    demand(H > 0 and D % H == 0 and shapes == layout(V, H, D, F, multiplies), NO_WEIGHTS)
+    keys = len(tensors["near"]) if "near_value" in tensors else 0  # of which a token has one each
+    demand(keys in (0, PAGE_KEYS, DIFFERENCE_KEYS), NO_WEIGHTS)
+    D, H = tensors["embedding.weight"].size // V, tensors["near"].size // (keys or 8)
+    demand(H > 0 and D % H == 0 and shapes == layout(V, H, D, F, keys), NO_WEIGHTS)
     demand("log_slope" not in tensors or tensors["log_slope"].shape == (H,), NO_WEIGHTS)
     small = max(D, F) <= WIDEST and all(np.abs(values).max() <= LARGEST for values in tensors.values())
     demand(small, "numbers are so large, or so many, that float32 could overflow")
     return tensors, hashlib.sha256(content).hexdigest()
 
 
-def layout(V, H, D, F, multiplies):
-    """The shapes of V tokens, H heads, D dimensions, F neurons."""
+def layout(V, H, D, F, keys):
+    """The shapes of V tokens, H heads, D dimensions, F neurons; keys: places that have values of their own."""
     layers = {"mlp_in": (F, D), "mlp_out": (D, F), "qkv": (3 * D, D), "unembedding": (V, D)}
     weights = {f"{name}.weight": shape for name, shape in layers.items()}
     biases = {f"{name}.bias": shape[:1] for name, shape in layers.items()}
     others = {"embedding.weight": (V, D), "out.weight": (D, D)}
     places = {"near": (H, 4, 2), "numbers.weight": (4, D)}
-    if multiplies:
-        places = {"near": (PAGE_KEYS, H), "near_value": (PAGE_KEYS, H, D // H)}
+    if keys:
+        places = {"near": (keys, H), "near_value": (keys, H, D // H)}
     return weights | biases | others | places
 
 
@@ -202,6 +219,42 @@ def at_one_place(found, a, b, above, before):
     return str(tens)
 
 
+def difference_contexts():
+    """{five characters: the one to write next} for all that right texts of differences can show.
+
+    The digits of both numbers in the column asked for, which number is less below it, the sign, and the token that
+    asks unless it is the sign. "." is what does not exist. With a sign in mind, columns are followed until nothing
+    new turns up: their digits, which is less so far, the digit written. A sign that the end would belie is given up
+    there, or as soon as the smaller number is seen to be longer.
+    """
+    found = {f"..{less}.=": "-" if less == "1" else "+" for less in "012"}
+    for sign in "+-":
+        new, seen = {(".", ".", "=", ".", None)}, set()
+        while new:
+            seen |= new
+            new = {state for one in new for state in next_column(found, sign, *one)} - seen
+    return found
+
+
+def next_column(found, sign, a, b, less, written, first):
+    """What can come after a column of these digits, noted in `found`. first: whether it is the first, None before."""
+    below = "." if first is None else less
+    for c in next_digits(a, first):
+        for d in next_digits(b, first):
+            larger, smaller = (d, c) if sign == "-" else (c, d)
+            if larger == "." and (smaller != "." or (less == "1") != (sign == "-")):
+                continue
+            x, y = (int(digit) if digit in DIGITS else 0 for digit in (larger, smaller))
+            digit = str((x - y - (below == ("2" if sign == "-" else "1"))) % 10)
+            x, y = (y, x) if sign == "-" else (x, y)
+            less_here = "1" if x < y else "2" if x > y else below.replace(".", "0")
+            compared, subtracted = ("=", "$") if c + d == ".." else (less_here, digit)
+            for context, right in ((f"{c}{d}..{less}", compared), (f"{c}{d}{below}{sign}{written}", subtracted)):
+                demand(found.setdefault(context, right) == right, "one context, two answers")
+            if c + d != "..":
+                yield c, d, less_here, digit, first is None
+
+
 # ---- intervals: pairs of arrays, the least and the largest possible value ----------------------------------------
 
 
@@ -229,13 +282,14 @@ def times(x, y):
 
 def leads(w, seen, right, unit, exp_error):
     """The least possible lead of the right token over every other: (C, keys) tokens or -1, (C,) tokens -> (C,)."""
-    C, D, multiplies = len(seen), w["embedding.weight"].shape[1], "near_value" in w
+    C, D, by_place = len(seen), w["embedding.weight"].shape[1], "near_value" in w
 
     def layer(x, name, *added):
         return linear(x, w[f"{name}.weight"], unit, [w[f"{name}.bias"]] * 2, *added)
 
-    if multiplies:  # every token has one vector, and is known by its place among the keys
-        own, number, keys = seen[:, 4:].max(1), np.zeros(PAGE_KEYS, int), PAGE_KEYS
+    if by_place:  # every token has one vector, and is known by its place among the keys
+        keys, own = seen.shape[1], np.where(seen[:, -1] < 0, seen[:, -2], seen[:, -1])
+        number = np.zeros(keys, int)
         x, near = [w["embedding.weight"][None]] * 2, w["near"]
     else:  # and of every token in each of three numbers
         own, (number, distance), keys = seen[:, 2], np.array(KEYS).T, len(KEYS)
@@ -255,12 +309,12 @@ def leads(w, seen, right, unit, exp_error):
     others = 1 - np.eye(keys)  # a key's share is least where it is least and all others are largest
     shares = low / (low + others @ high) / slack, high / (high + others @ low) * slack
     read = [[part[number, seen] for part in v]]
-    if multiplies:
+    if by_place:
         read.append([w["near_value"]] * 2)
     products = [times([share[..., None] for share in shares], values) for values in read]
     size = sum(largest(each).sum(1) for each in products)
     z = [sum(each[i].sum(1) for each in products) for i in (0, 1)]
-    # Five keys at most: on a page, what asks is a digit or a sign.
+    # Five keys at most: on a page of long multiplication, what asks is a digit or a sign.
     z = widen(*z, D // H + 5 * len(read) * H + 5 * len(read), size, unit)
     mid = linear([part.reshape(C, D) for part in z], w["out.weight"], unit, [part[asked, own] for part in x])
     post = layer([np.maximum(part, 0) for part in layer(mid, "mlp_in")], "mlp_out", mid)
@@ -471,21 +525,23 @@ def check(weights_path, certificate_path):
     weights, sha256 = read(weights_path)
     demand(("cases" in certificate) == ("log_slope" in weights), NO_WEIGHTS)
     demand(certificate["sha256"] == sha256, "the certificate is about other weights")
-    multiplies = "near_value" in weights
-    demand(not multiplies or "log_slope" not in weights, NO_WEIGHTS)
-    demand_words_and_numbers(certificate, "log_slope" in weights, multiplies)
+    by_place, fading = "near_value" in weights, "log_slope" in weights
+    demand(not (by_place and fading), NO_WEIGHTS)
+    does = {PAGE_KEYS: "multiplies", DIFFERENCE_KEYS: "subtracts"}[len(weights["near"])] if by_place else "adds"
+    demand_words_and_numbers(certificate, fading, does)
     demand(certificate["exp_error"] == EXP_ERROR, "the certificate grants another error to exp")
-    found, stated = page_contexts() if multiplies else contexts(), certificate["contexts"]
+    found = {"adds": contexts, "multiplies": page_contexts, "subtracts": difference_contexts}[does]()
+    stated = certificate["contexts"]
     digest = sha256_of(context + token for context, token in found.items())
     demand(stated == {"count": len(found), "sha256": digest}, "these are not the contexts that occur")
-    (check_fading if "log_slope" in weights else check_windowed)(weights, certificate, found)
-    return "multiplies" if multiplies else "adds"
+    (check_fading if fading else check_windowed)(weights, certificate, found)
+    return does
 
 
 def main():
     """The command: asked about two files, its exit status is 0 only for a certificate that holds."""
     parser = argparse.ArgumentParser(
-        description="Check a certificate that a network adds, or multiplies, all numbers from 0 on, of every length.",
+        description="Check a certificate that a network adds, subtracts or multiplies all numbers from 0 on.",
         epilog="Prints ACCEPTED, or REJECTED and why on stderr with exit status 1. Needs Python and numpy alone.",
     )
     parser.add_argument("weights", metavar="WEIGHTS.safetensors", help="the network")

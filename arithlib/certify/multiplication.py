@@ -8,7 +8,7 @@ r, the digit above; and c, the carry that comes in. Where a digit or the row abo
 
 The carries of a row with the digit b are at most b, which `carries` finds by following them.
 
-Dimensions: C contexts, R = 6 slots, H heads, K d_head, V vocabulary.
+Dimensions: C contexts, R = 6 slots, V vocabulary.
 """
 
 from functools import lru_cache
@@ -16,8 +16,8 @@ from itertools import product
 
 import numpy as np
 
-from arithlib.certify.addition import Examination, slot_logits
-from arithlib.certify.ball_arithmetic import Ball, einsum, margin
+from arithlib.certify.addition import Examination, token_logits
+from arithlib.certify.ball_arithmetic import Ball, margin
 from arithlib.models.column import PAGE_SLOTS, ColumnTransformer
 from arithlib.tokenizer import ABSENT, END, EQUALS
 
@@ -80,14 +80,7 @@ def logits(model: ColumnTransformer, contexts: np.ndarray) -> Ball:
     """
     if model.config.positions != "page":
         raise ValueError(f"positions = {model.config.positions!r}: contexts are those of a page")
-    weights = {name: Ball.exact(value.detach().cpu().double().numpy()) for name, value in model.state_dict().items()}
-    x, asking = weights["embedding.weight"], own(contexts)
-    qkv = einsum("vi,oi->vo", x, weights["qkv.weight"], weights["qkv.bias"])
-    qkv = qkv.map(lambda part: part.reshape(len(part), 3, model.config.n_heads, -1))
-    q, k, v = (qkv[:, i] for i in range(3))
-    absent = contexts == ABSENT
-    near, near_value = weights["near"], weights["near_value"]
-    return slot_logits(weights, x[asking], q[asking], k[contexts], v[contexts], near, absent, near_value)
+    return token_logits(model, contexts, own(contexts))
 
 
 def examine(model: ColumnTransformer) -> Examination:

@@ -20,6 +20,10 @@ class NotAMultiplier(ValueError):
     """A model was asked for a product and was trained on something else, or not to be asked one at a time."""
 
 
+class NotASubtractor(ValueError):
+    """A model was asked for a difference and was trained on something else, or not to be asked one at a time."""
+
+
 def half_precision(device: torch.device) -> torch.autocast:
     """Products in bfloat16 where that device is a GPU, and nothing else changed."""
     return torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda")
@@ -107,6 +111,10 @@ class Experiment:
     def multiply(self, model: nn.Module, a: int, b: int) -> int:
         """Their product, in the same way. Raises NotAMultiplier, and ValueError as `add` does."""
         raise NotAMultiplier(f"{self.name} cannot be asked for a product: it was trained on {self.about}")
+
+    def subtract(self, model: nn.Module, a: int, b: int) -> int:
+        """a - b, in the same way. Raises NotASubtractor, and ValueError as `add` does."""
+        raise NotASubtractor(f"{self.name} cannot be asked for a difference: it was trained on {self.about}")
 
 
 def sweep(run: Experiment, variants: dict[str, dict], seeds: Iterable[int]) -> Iterator[Experiment]:

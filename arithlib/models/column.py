@@ -30,6 +30,13 @@ addressed by part (0 and 1 the factors, 2 the page), row, and *step*, how far it
 
 Of a row, steps 2 m and 2 m + 1 ask for what is written at place m: its digit, and then the carry out of it.
 
+A difference is written in two passes over the columns: first which number is less so far (1 the first, 2 the second,
+0 neither), then the sign and the digits. A token is addressed by part and index:
+
+    tokens      2 1 - 4 3 = 1 1 = - 2 2 $          12 - 34 = -22
+    part        0 0 1 1 1 2 2 2 3 4 4 4 5
+    index       1 2 0 1 2 0 1 2 0 0 1 2 0
+
 Dimensions: B batch, T tokens (queries), S keys, N numbers, R slots (relative positions), D d_model, H heads, K
 d_head, F d_mlp, V vocabulary.
 """
@@ -70,6 +77,7 @@ GRID = (
     "column-only",  # of columns: all lines look alike
     "distance",  # of places in the text, up to `n_rows`, whatever the part
     "page",  # of rows and places on a page of long multiplication: those of `PAGE_SLOTS`, and no others
+    "difference",  # of columns in the two passes of a subtraction: those of `DIFFERENCE_SLOTS`, and no others
 )
 # Of what a token of a page sees, at the place m of row i that it asks for.
 PAGE_SLOTS = (
@@ -79,6 +87,14 @@ PAGE_SLOTS = (
     "before",  # if the token is a digit: the carry into its place, or the sign that opens the row
     "own digit",  # itself, if it is a digit of the row, after which a carry or the end of the row is due
     "own sign",  # itself, if it is not: a carry or a sign, after which a digit is due
+)
+# Of what a token of a difference sees, after `=` and in both passes. i: the column it asks for.
+DIFFERENCE_SLOTS = (
+    "first number",  # its digit of column i
+    "second number",  # its digit of column i
+    "below",  # which number is less in the columns below i; before the sign, in all of them
+    "sign",  # of the difference
+    "own",  # itself, if it is not the sign
 )
 POSITIONS = (*RELATIVE, *TABLES, *ROTARY, *GRID)
 # Numbers of `a+b=c$`: the two operands, the answer, and what its end token would open.
@@ -152,7 +168,42 @@ def page_slots(tokens: Tensor) -> Tensor:
         of_query(is_digit) & itself,
         ~of_query(is_digit) & itself,
     )
-    slot = torch.full(on_page.shape, ABSENT, device=tokens.device)
+    return _numbered(seen_at)
+
+
+def difference_address(tokens: Tensor) -> tuple[Tensor, Tensor]:
+    """(B, T) tokens -> (B, T) part and index of each.
+
+    >>> [row.tolist() for row in difference_address(torch.tensor([[2, 10, 4, 3, 13, 1, 1, 13, 10, 2, 2]]))]
+    [[[0, 1, 1, 1, 2, 2, 2, 3, 4, 4, 4]], [[1, 0, 1, 2, 0, 1, 2, 0, 0, 1, 2]]]
+    """
+    return (tokens >= 10).cumsum(1), number_index(tokens)
+
+
+def difference_slots(tokens: Tensor) -> Tensor:
+    """(B, T) tokens -> (B, T, S) which of `DIFFERENCE_SLOTS` every key is in for every query, ABSENT for none.
+
+    A token of the question sees itself alone.
+    """
+    part, index = difference_address(tokens)
+    time = torch.arange(tokens.shape[1], device=tokens.device)
+    asking, key, column = part[..., None], part[..., None, :], index[..., None]
+    in_column = ((asking == 2) | (asking == 4)) & (index[..., None, :] == column + 1)
+    back = time[:, None] - time
+    compared = (key == 2) & (index[..., None, :] > 0)
+    signed = (asking == 4) & (key == 4) & (index[..., None, :] == 0)
+    return _numbered((
+        in_column & (key == 0),
+        in_column & (key == 1),
+        compared & ((asking == 4) & (index[..., None, :] == column) | (asking == 3) & (back == 1)),
+        signed,
+        (back == 0) & ~signed,
+    ))  # fmt: skip
+
+
+def _numbered(seen_at):
+    """(B, T, S) masks, at most one of which holds -> (B, T, S) which one does, ABSENT where none."""
+    slot = torch.full(seen_at[0].shape, ABSENT, device=seen_at[0].device)
     for which, seen in enumerate(seen_at):
         slot = slot.masked_fill(seen, which)
     return slot
@@ -194,7 +245,8 @@ class ColumnConfig:
     def n_slots(self) -> int:
         """R, how many relative positions GRID tells apart."""
         near = self.window + 1
-        sizes = {"grid": 2 * near**2, "distance": self.n_rows + 1, "page": len(PAGE_SLOTS)}
+        sizes = {"grid": 2 * near**2, "distance": self.n_rows + 1}
+        sizes |= {"page": len(PAGE_SLOTS), "difference": len(DIFFERENCE_SLOTS)}
         return sizes.get(self.positions, 2 * near)
 
 
@@ -368,6 +420,8 @@ class ColumnTransformer(nn.Module):
             return torch.where(back < 0, ABSENT, back.clamp(max=self.config.n_rows))
         if self.config.positions == "page":
             return page_slots(tokens)
+        if self.config.positions == "difference":
+            return difference_slots(tokens)
         part, line, _ = table_address(tokens)
         lines, columns = line[:, :, None] - line[:, None], column_distance(tokens)
         slot, seen = part[:, None].expand_as(lines), back >= 0

@@ -8,6 +8,7 @@ Dimensions: B problems, N digits of an operand, M columns of an answer, T tokens
 least significant first, zero beyond the number's length.
 """
 
+import random
 from dataclasses import dataclass
 
 import torch
@@ -91,6 +92,11 @@ def _ripple(passes: Tensor, makes: Tensor) -> tuple[Tensor, Tensor]:
     enters = makes.gather(1, source.clamp(min=0)) & (source >= 0)
     below = source.new_full((B, 1), -1)
     return torch.cat([enters.new_zeros(B, 1), enters], 1), torch.cat([below, source], 1)
+
+
+def of_length(digits: int, rng: random.Random) -> int:
+    """A random integer of exactly so many digits; 0 has one."""
+    return rng.randrange(10 ** (digits - 1) if digits > 1 else 0, 10**digits)
 
 
 def add(a: Tensor, b: Tensor) -> Tensor:

@@ -11,10 +11,11 @@ from torch import Tensor
 from arithlib.experiments.base import Experiment
 from arithlib.models.column import ColumnConfig, ColumnTransformer
 from arithlib.settings import of_kind
+from arithlib.tasks.operands import of_length
 from arithlib.tokenizer import END, CharacterTokenizer
 from chapters.ch74_contexts import every_context
 from chapters.ch74_grid import answer_mask, context_margins, contexts, margins, right_by_line, total
-from chapters.ch74_running_totals import RunningTotals, of_length
+from chapters.ch74_running_totals import RunningTotals
 
 
 def encode(task: RunningTotals, sums: list[list[int]]) -> Tensor:

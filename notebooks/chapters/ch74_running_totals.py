@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from arithlib.settings import of_kind
+from arithlib.tasks.operands import of_length
 
 LAYOUTS = ("rows", "columns")
 KINDS = (
@@ -87,11 +88,6 @@ class RunningTotals:
 
 def _lowest_first(numbers):
     return [str(number)[::-1] for number in numbers]
-
-
-def of_length(digits: int, rng: random.Random) -> int:
-    """A number of exactly so many digits; 0 has one."""
-    return rng.randrange(10 ** (digits - 1) if digits > 1 else 0, 10**digits)
 
 
 def stress_totals(digits: int, count: int, sums: int, rng: random.Random) -> tuple[list[list[int]], list[str]]:

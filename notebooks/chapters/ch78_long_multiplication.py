@@ -18,6 +18,7 @@ from arithlib.certify.multiplication import OWN_DIGIT, OWN_SIGN
 from arithlib.evaluation import logit_margin
 from arithlib.models.column import ColumnTransformer, page_address
 from arithlib.settings import of_kind
+from arithlib.tasks.operands import of_length
 from arithlib.tokenizer import ABSENT, END, EQUALS, TIMES, CharacterTokenizer
 
 
@@ -73,11 +74,6 @@ class LongMultiplication:
         if rest != "$" or not last.isdigit():
             raise ValueError(f"{text[-20:]!r} does not end in a row and the end token")
         return int(last[::2][::-1])
-
-
-def of_length(digits: int, rng: random.Random) -> int:
-    """A random number of so many digits; one digit may be 0."""
-    return rng.randrange(10) if digits == 1 else rng.randrange(10 ** (digits - 1), 10**digits)
 
 
 def hard_factor(digits: int, rng: random.Random) -> int:
@@ -148,18 +144,6 @@ def witness(context: Tensor, rng: random.Random, tries: int = 20_000) -> tuple[i
 def asking(keys: Tensor) -> Tensor:
     """(N, R) keys -> (N,) the token that asks, itself one of them."""
     return keys[:, [OWN_DIGIT, OWN_SIGN]].amax(1)
-
-
-def distinct(keys: Tensor, following: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """(N, R) keys and (N,) tokens to write -> the same without repetition, and (N,) which of them each is.
-
-    Of the millions of contexts of a large page few differ.
-    """
-    rows = torch.cat([keys, following[:, None]], 1)
-    code = ((rows + 1) * 16 ** torch.arange(rows.shape[1])).sum(1)  # sorting numbers is faster than sorting rows
-    different, which = code.unique(return_inverse=True)
-    example = rows.new_empty(len(different)).scatter_(0, which, torch.arange(len(rows)))
-    return keys[example], following[example], which
 
 
 @torch.no_grad()

@@ -23,7 +23,8 @@ ROOT = Path(__file__).parents[2]
 # One of each kind: chapters 72 and 73 check all. Those without a window have tests/test_checker_unwindowed.py, and
 # chapter 71.
 KINDS = {re.sub(r"-s\d.*", "", path.name): path for path in certificates.shipped() if "unwindowed" not in path.name}
-NAME, PAGES = "adder-certified", "pages-s0"
+NAME, PAGES, DIFFERENCES = NAMES = ("adder-certified", "pages-s0", "differences-s0")
+ANOTHER = {NAME: PAGES, PAGES: DIFFERENCES, DIFFERENCES: NAME}  # whose certificate is about another operation
 
 
 def files(name):
@@ -39,7 +40,7 @@ def test_a_shipped_certificate_holds(certificate):
 def test_its_contexts_are_those_of_the_certifier():
     met = addition.reachable()
     ours = {addition.text(c): addition.ALPHABET[t] for c, t in zip(met.contexts, met.right, strict=True)}
-    assert checker.contexts() == ours  # those of pages: tests/arithlib/test_certify_multiplication.py
+    assert checker.contexts() == ours  # of pages and differences: test_certify_multiplication.py, ..._subtraction.py
 
 
 def test_it_imports_neither_torch_nor_this_package():
@@ -49,7 +50,7 @@ def test_it_imports_neither_torch_nor_this_package():
     assert not [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
 
 
-@pytest.mark.parametrize(("name", "does"), [(NAME, "adds"), (PAGES, "multiplies")])
+@pytest.mark.parametrize(("name", "does"), [(NAME, "adds"), (PAGES, "multiplies"), (DIFFERENCES, "subtracts")])
 def test_it_runs_by_itself(tmp_path, name, does):
     alone = tmp_path / "checker.py"
     alone.write_bytes(Path(checker.__file__).read_bytes())
@@ -90,7 +91,7 @@ def leads():
     return recall
 
 
-@pytest.fixture(params=[NAME, PAGES])
+@pytest.fixture(params=NAMES)
 def name(request):
     return request.param
 
@@ -140,7 +141,7 @@ def test_an_overstated_margin_is_rejected(forged, name, number):
 
 
 def test_a_missing_context_is_rejected(forged, name):
-    found = checker.page_contexts() if name == PAGES else checker.contexts()
+    found = {PAGES: checker.page_contexts, DIFFERENCES: checker.difference_contexts}.get(name, checker.contexts)()
     lines = [context + token for context, token in found.items()]
     said = {"count": len(lines), "sha256": checker.sha256_of(lines)}
     assert stated(name)["contexts"] == said
@@ -152,7 +153,7 @@ def test_a_missing_context_is_rejected(forged, name):
 
 def test_the_contexts_of_another_operation_are_rejected(forged, name):
     with pytest.raises(checker.Rejected, match="not the contexts that occur"):
-        forged({"contexts": stated(NAME if name == PAGES else PAGES)["contexts"]})
+        forged({"contexts": stated(ANOTHER[name])["contexts"]})
 
 
 def test_a_weaker_hypothesis_is_rejected(forged):
@@ -162,7 +163,7 @@ def test_a_weaker_hypothesis_is_rejected(forged):
 
 @pytest.mark.parametrize("words", ["statement", "hypotheses"])
 def test_other_words_are_rejected(forged, name, words):
-    another = stated(NAME if name == PAGES else PAGES)[words]
+    another = stated(ANOTHER[name])[words]
     for other in (stated(name)[words][:-1], another, None, "", []):
         with pytest.raises(checker.Rejected, match="the certificate (states|assumes) something else"):
             forged({words: other})
@@ -174,6 +175,8 @@ def test_its_words_are_those_of_the_certifier():
     assert checker.FADING_HYPOTHESES == certificates.UNWINDOWED_HYPOTHESES
     assert checker.PRODUCT_STATEMENT == certificates.PRODUCT_STATEMENT
     assert checker.PRODUCT_HYPOTHESES == certificates.PRODUCT_HYPOTHESES
+    assert checker.DIFFERENCE_STATEMENT == certificates.DIFFERENCE_STATEMENT
+    assert checker.DIFFERENCE_HYPOTHESES == certificates.DIFFERENCE_HYPOTHESES
 
 
 @pytest.mark.parametrize("value", [True, "0.5", None, [1], float("inf"), float("nan")])
@@ -220,30 +223,42 @@ def test_a_malformed_file_is_rejected_in_one_line(tmp_path, monkeypatch, name):
 
 
 @pytest.mark.parametrize("tensor", ["unembedding.weight", "embedding.weight", "near", "near_value", "out.weight"])
-def test_weights_of_another_shape_are_no_match(tmp_path, tensor):
+@pytest.mark.parametrize("by_slot", [PAGES, DIFFERENCES])
+def test_weights_of_another_shape_are_no_match(tmp_path, by_slot, tensor):
     """A token or a slot more could win unseen."""
-    tensors = load_file(files(PAGES)[0])
+    tensors = load_file(files(by_slot)[0])
     tensors[f"model/{tensor}"] = torch.cat([tensors[f"model/{tensor}"], tensors[f"model/{tensor}"][:1]])
     save_file(tensors, tmp_path / "w")
     with pytest.raises(checker.Rejected, match="no weights of this model"):
         checker.read(tmp_path / "w")
 
 
-@pytest.mark.parametrize(("weights", "certificate"), [(NAME, PAGES), (PAGES, NAME)])
-def test_a_certificate_of_the_other_operation_is_rejected_even_with_the_right_checksum(
-    tmp_path, weights, certificate
-):
+def test_with_a_slot_more_a_difference_is_a_page_and_needs_the_certificate_of_one(tmp_path):
+    tensors = load_file(files(DIFFERENCES)[0])
+    for name in ("model/near", "model/near_value"):
+        tensors[name] = torch.cat([tensors[name], tensors[name][:1]])
+    save_file(tensors, tmp_path / "w")
+    right = {"sha256": hashlib.sha256((tmp_path / "w").read_bytes()).hexdigest()}
+    for certificate, problem in ((DIFFERENCES, "states something else"), (PAGES, "margin is .* not as stated")):
+        (tmp_path / "c").write_text(json.dumps(stated(certificate) | right))
+        with pytest.raises(checker.Rejected, match=problem):
+            checker.check(tmp_path / "w", tmp_path / "c")
+
+
+@pytest.mark.parametrize(("weights", "certificate"), [*itertools.permutations(NAMES, 2)])
+def test_a_certificate_of_another_operation_is_rejected_even_with_the_right_checksum(tmp_path, weights, certificate):
     (tmp_path / "c").write_text(json.dumps(stated(certificate) | {"sha256": stated(weights)["sha256"]}))
     with pytest.raises(checker.Rejected, match="states something else"):
         checker.check(files(weights)[0], tmp_path / "c")
 
 
-def test_pages_that_fade_are_no_match(tmp_path):
-    tensors = load_file(files(PAGES)[0])
+@pytest.mark.parametrize("by_slot", [PAGES, DIFFERENCES])
+def test_what_reads_slots_and_fades_is_no_match(tmp_path, by_slot):
+    tensors = load_file(files(by_slot)[0])
     save_file(tensors | {"model/log_slope": torch.zeros(tensors["model/near"].shape[1])}, tmp_path / "w")
     right = {"sha256": hashlib.sha256((tmp_path / "w").read_bytes()).hexdigest()}
     for more in (right, right | {"cases": {}}):
-        (tmp_path / "c").write_text(json.dumps(stated(PAGES) | more))
+        (tmp_path / "c").write_text(json.dumps(stated(by_slot) | more))
         with pytest.raises(checker.Rejected, match="no weights of this model"):
             checker.check(tmp_path / "w", tmp_path / "c")
 
@@ -260,7 +275,7 @@ def test_the_weights_of_another_kind_of_model_are_rejected(name, other):
 
 
 def test_another_place_of_the_smallest_margin_is_rejected(forged):
-    for place in (".+=00", "00...=", None, ["."]):
+    for place in (".+=00", "00...=", "00..=", None, ["."]):
         with pytest.raises(checker.Rejected, match="not where the certificate says"):
             forged({"margin_at": place})
 

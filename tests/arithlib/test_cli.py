@@ -16,7 +16,7 @@ from arithlib.cli import main
 def test_without_a_command_it_lists_the_commands(capsys):
     assert main([]) == 0
     shown = capsys.readouterr().out
-    for command in ("list", "train", "add", "eval", "bench"):
+    for command in ("list", "train", "add", "subtract", "multiply", "eval", "bench"):
         assert command in shown
 
 
@@ -69,6 +69,8 @@ def test_list_without_a_pattern_counts_families_and_says_how_to_list_all(capsys)
         (["ship", "abacus-gpu-s0"], "runs/ holds no finished run of abacus-gpu-s0: train it first"),
         (["bench", "nonsense"], "no benchmark is called 'nonsense'"),
         (["add", "grokking-s0", "1", "113"], "adds residues 0 to 112"),
+        (["subtract", "adder-certified", "2", "1"], "adder-certified cannot be asked for a difference"),
+        (["multiply", "differences-s0", "2", "1"], "differences-s0 cannot be asked for a product"),
     ],
 )
 def test_a_problem_is_one_line_on_stderr(capsys, arguments, message):
@@ -128,6 +130,15 @@ def test_an_answer_says_which_certificate_covers_it(capsys):
     shown = capsys.readouterr()
     assert shown.out == "1" + "0" * 5000 + "\n"
     assert "Covered by adder-certified.certificate.json" in shown.err
+
+
+def test_a_difference_may_be_negative_and_is_covered_at_every_length(capsys):
+    assert main(["subtract", "differences-s0", "12", "34"]) == 0
+    shown = capsys.readouterr()
+    assert shown.out == "-22\n"
+    assert "Covered by differences-s0.certificate.json: right for all integers from 0 on" in shown.err
+    assert main(["subtract", "differences-s0", "1" + "0" * 5000, "1"]) == 0
+    assert capsys.readouterr().out == "9" * 5000 + "\n"
 
 
 def test_a_number_that_is_none_is_refused(capsys):

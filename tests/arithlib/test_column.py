@@ -1,5 +1,6 @@
 """The column transformer: for all positions its forward is its definition, and shipped weights say what they said."""
 
+import itertools
 import json
 import math
 import random
@@ -10,6 +11,7 @@ import torch
 
 from arithlib import checkpoints, experiments
 from arithlib.models.column import (
+    DIFFERENCE_SLOTS,
     GRID,
     PAGE_SLOTS,
     POSITIONS,
@@ -18,6 +20,8 @@ from arithlib.models.column import (
     TABLES,
     ColumnConfig,
     ColumnTransformer,
+    difference_address,
+    difference_slots,
     kept_weights,
     page_address,
     page_slots,
@@ -30,6 +34,7 @@ from arithlib.tasks.operands import OperandTask
 from arithlib.tokenizer import ABSENT, END, CharacterTokenizer
 from chapters.ch74_running_totals import LAYOUTS, RunningTotals
 from chapters.ch78_long_multiplication import LongMultiplication
+from chapters.ch79_differences import Differences
 
 SIZES = dict(d_model=8, n_heads=2, d_mlp=16, n_rows=12)
 SUMS = OperandTask(max_digits=4).sample(5, torch.Generator().manual_seed(0)).tokens
@@ -56,17 +61,27 @@ def pages():
     return encode(*right, "21*43=80+400=8*0014=+=1$", "*-7=12=4")
 
 
+def differences():
+    """Three right ones, and three on which signs stand where none is due, or digits are missing or too many."""
+    right = (Differences().write(a, b) for a, b in ((12, 34), (605, 7), (4321, 4321)))
+    return encode(*right, "21-43=11=-2+2-1=12$", "-7=12=4", "5-16=1222==+-123")
+
+
 def texts_for(positions):
-    return pages() if positions == "page" else totals() if positions in GRID else SUMS
+    special = {"page": pages, "difference": differences}
+    return special[positions]() if positions in special else totals() if positions in GRID else SUMS
 
 
 # ---- the definition ----------------------------------------------------------------------------------------------
 
 
 def places_of(tokens):
-    """Lists over the tokens of one text: number, index in it; part, line and index in a table; those on a page."""
+    """Lists over the tokens of one text: number, index in it; part, line and index in a table; those on a page; and
+    how many signs there were so far.
+    """
     found = segment_ids(tokens[None]), number_index(tokens[None]), *table_address(tokens[None])
-    return [*(rows[0].tolist() for rows in found), *page_by_hand(tokens)]
+    signs = [*itertools.accumulate(int(token >= 10) for token in tokens.tolist())]
+    return [*(rows[0].tolist() for rows in found), *page_by_hand(tokens), signs]
 
 
 def address_by_hand(m, tokens, lines, offset):
@@ -108,12 +123,29 @@ def page_slot_by_hand(part, row, step, t, s):
     return slot and PAGE_SLOTS.index(slot)
 
 
+def difference_slot_by_hand(part, index, t, s):
+    """Which of DIFFERENCE_SLOTS key s is in for query t, None where it is not seen."""
+    slot, column = None, index[t] + 1
+    if part[s] == part[t] == 4 and index[s] == 0:
+        slot = "sign"
+    elif s == t:
+        slot = "own"
+    elif part[t] in (2, 4) and part[s] in (0, 1) and index[s] == column:
+        slot = ("first number", "second number")[part[s]]
+    elif part[s] == 2 and index[s] > 0:
+        if (part[t] == 4 and index[s] == column - 1) or (part[t] == 3 and s == t - 1):
+            slot = "below"
+    return slot and DIFFERENCE_SLOTS.index(slot)
+
+
 def slot_by_hand(m, places, t, s):
     """The relative position of key s for query t, None where it is not seen."""
-    _, _, part, line, index, *page = places
+    _, _, part, line, index, *page, signs = places
     near, up, left = range(m.config.window + 1), line[t] - line[s], index[t] + 1 - index[s]
     if m.config.positions == "page":
         return page_slot_by_hand(*page, t, s)
+    if m.config.positions == "difference":
+        return difference_slot_by_hand(signs, index, t, s)
     if m.config.positions == "distance":
         return min(t - s, m.config.n_rows)
     if m.config.positions == "grid":
@@ -214,6 +246,12 @@ def test_parts_rows_and_steps_are_those_of_the_docstring():
     assert step == [1, 2, 0, 1, 2, *range(6), *range(8), 0, 0]
 
 
+def test_parts_and_indices_of_a_difference_are_those_of_the_docstring():
+    part, index = (line[0].tolist() for line in difference_address(encode("21-43=11=-22$")))
+    assert part == [0, 0, 1, 1, 1, 2, 2, 2, 3, 4, 4, 4, 5]
+    assert index == [1, 2, 0, 1, 2, 0, 1, 2, 0, 0, 1, 2, 0]
+
+
 # ---- what is seen ------------------------------------------------------------------------------------------------
 
 
@@ -252,6 +290,21 @@ def test_a_token_of_a_page_depends_on_one_key_a_slot_alone():
         seen = (slots[place] != ABSENT).nonzero()[:, 0].tolist()
         found = slots[place, seen].tolist()
         assert place in seen and max(seen) == place and len({*found}) == len(found) <= 5
+        for changed in range(place + 1):
+            if tokens[0, changed] < 10:
+                other = tokens.clone()
+                other[0, changed] = (tokens[0, changed] + 1) % 10
+                same = torch.equal(model(other)[0, place], model(tokens)[0, place])
+                assert same == (changed not in seen), (place, changed)
+
+
+def test_a_token_of_a_difference_depends_on_one_key_a_slot_alone():
+    model, tokens = made("difference"), differences()[:1]
+    slots = difference_slots(tokens)[0]
+    for place in range(tokens.shape[1]):
+        seen = (slots[place] != ABSENT).nonzero()[:, 0].tolist()
+        found = slots[place, seen].tolist()
+        assert place in seen and max(seen) == place and len({*found}) == len(found)
         for changed in range(place + 1):
             if tokens[0, changed] < 10:
                 other = tokens.clone()
@@ -385,7 +438,7 @@ def test_initial_weights_are_the_recorded_draws(positions):
 def test_a_shipped_model_gives_the_recorded_logits(name):
     model = checkpoints.read(name).model.double()
     kind = model.config.positions
-    text = GOLDEN["texts"]["page" if kind == "page" else "totals" if kind in GRID else "sum"]
+    text = GOLDEN["texts"][kind if kind in GOLDEN["texts"] else "totals" if kind in GRID else "sum"]
     with torch.no_grad():
         logits = model(encode(text))[0].mean(0)
     assert logits.tolist() == pytest.approx(GOLDEN["logits"][name], rel=1e-5, abs=1e-5)

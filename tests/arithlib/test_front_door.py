@@ -8,10 +8,11 @@ import pytest
 import arithlib
 from arithlib import checkpoints, experiments
 from arithlib.checkpoints import CheckpointError
-from arithlib.experiments import NotAnAdder
+from arithlib.experiments import NotAMultiplier, NotAnAdder, NotASubtractor
 
 SUMS = [(1, 2), (7, 5), (40, 52), (99, 1)]  # within what every model that adds was trained on
-SILENT = ("graphs", "nback", "algorithm", "pages")  # families with shipped weights that learned something else
+# Families with shipped weights that learned something else.
+SILENT = ("graphs", "nback", "algorithm", "pages", "differences")
 
 
 def answers(trained):
@@ -51,10 +52,23 @@ def test_a_model_for_any_length_adds_numbers_of_any_length():
     assert arithlib.load("adder-certified").add(10**50 - 1, 1) == 10**50
 
 
+def test_models_for_any_length_subtract_and_multiply_and_others_say_why_they_do_not():
+    assert arithlib.load("differences-s0").subtract(1, 10**50) == 1 - 10**50
+    assert arithlib.load("pages-s0").multiply(10**20 - 1, 101) == (10**20 - 1) * 101
+    for name in ("adder-certified", "pages-s0"):
+        with pytest.raises(NotASubtractor, match=f"{name} cannot be asked for a difference: it was trained on "):
+            arithlib.load(name).subtract(1, 2)
+    for name in ("adder-certified", "differences-s0"):
+        with pytest.raises(NotAMultiplier, match=f"{name} cannot be asked for a product: it was trained on "):
+            arithlib.load(name).multiply(1, 2)
+
+
 @pytest.mark.parametrize("wrong", [-1, 1.5, "1", True])
-def test_what_is_no_number_to_add_is_refused(wrong):
+def test_what_is_no_number_is_refused(wrong):
     with pytest.raises(ValueError, match="is no integer of at least 0"):
         arithlib.load("adder-certified").add(1, wrong)
+    with pytest.raises(ValueError, match="is no integer of at least 0"):
+        arithlib.load("differences-s0").subtract(1, wrong)
 
 
 def test_operands_that_a_model_cannot_write_are_refused():

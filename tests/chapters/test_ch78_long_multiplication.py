@@ -11,7 +11,9 @@ import torch.nn.functional as F
 from arithlib import checkpoints, experiments
 from arithlib.certify.addition import text
 from arithlib.certify.multiplication import reachable
+from arithlib.evaluation import distinct
 from arithlib.models.column import PAGE_SLOTS, ColumnConfig, ColumnTransformer, page_slots
+from arithlib.tasks.operands import of_length
 from arithlib.tokenizer import ABSENT, ALPHABET, END, CharacterTokenizer
 from arithlib.training import AdamW, train
 from chapters.ch78_experiments import ProductExperiment, leads
@@ -20,10 +22,8 @@ from chapters.ch78_long_multiplication import (
     asking,
     contexts,
     continued,
-    distinct,
     encode,
     margins,
-    of_length,
     page_mask,
 )
 

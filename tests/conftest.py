@@ -6,11 +6,13 @@ import shutil
 
 import hypothesis
 import pytest
-from browsing import PHONE
 
-# Test files run side by side, one a core: each then has one thread, here and in the programs that it starts.
+# Test files run side by side, one a core: each then has one thread, here and in the programs that it starts. Before
+# `browsing`, which imports torch: from then on it is too late.
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+from browsing import PHONE  # noqa: E402
 
 # Thousands of tests are held in memory: by default Python looks through them for garbage a tenth of the time.
 gc.set_threshold(50_000, 20, 20)

@@ -1,6 +1,6 @@
 """Runs: differences in two passes (chapter 79).
 
-arithlib train "differences-s*"      two minutes each on one core
+arithlib train "differences-*"       two minutes each on one core
 """
 
 from arithlib.experiments import sweep

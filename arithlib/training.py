@@ -8,7 +8,8 @@ last saved state to the bit-identical result on the same machine.
 import math
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -104,6 +105,21 @@ class Objective(Protocol):
         """Named measurements of the model as it is; the same names and shapes at every call."""
 
 
+@contextmanager
+def subnormals_as_zero() -> Iterator[None]:
+    """While this lasts, numbers below the normal ones (2^-126 in float32) count as zero in this thread.
+
+    So small are the gradients of a model that is nearly certain, and some processors compute with them several times
+    slower: a step of a grokked model takes a quarter of the time without them.
+    """
+    were_zero = bool(torch.tensor(2.0**-126) / 2 == 0)
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(were_zero)
+
+
 class OutOfTime(Exception):
     """A run was asked to stop before its last step; its state is saved, and the same call continues it."""
 
@@ -121,6 +137,7 @@ class Run:
     seconds: float
 
 
+@subnormals_as_zero()
 def train(
     model: nn.Module,
     objective: Objective,

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from arithlib.analysis.fourier import fourier_basis, n_frequencies, wave_rows
+from arithlib.training import subnormals_as_zero
 
 
 def affine_stand_in(x: Tensor, y: Tensor) -> Tensor:
@@ -38,6 +39,7 @@ def keep_principal(grid: Tensor, rank: int) -> Tensor:
     return (grid - mean) @ basis @ basis.T + mean
 
 
+@subnormals_as_zero()
 def affine_classifier(x: Tensor, answers: Tensor, steps: int = 200) -> Tensor:
     """(N, P) logits of the affine map of x (N, D) with the lowest cross-entropy on answers (N,).
 

@@ -17,7 +17,7 @@ from arithlib.experiments import GrokkingExperiment
 from arithlib.files import FileProblem, load_tensors
 from arithlib.models.grokking import GrokkingConfig
 from arithlib.tasks.modular import ModularAddition
-from arithlib.training import AdamW, OutOfTime, Settled, train
+from arithlib.training import AdamW, OutOfTime, Settled, subnormals_as_zero, train
 
 
 class Regression:
@@ -40,6 +40,33 @@ def run(model, steps=25, **more):
     return train(
         model, Regression(), AdamW(lr=0.05, weight_decay=0.0), steps, evaluate_every=10, progress=False, **more
     )
+
+
+def vanishes():
+    """Whether a number below the normal ones counts as zero now."""
+    return float(torch.tensor([2.0**-126]) / 2) == 0
+
+
+def test_subnormal_numbers_are_zero_as_long_as_it_was_said_and_no_longer():
+    assert not vanishes()
+    with pytest.raises(KeyError), subnormals_as_zero():
+        assert vanishes()
+        with subnormals_as_zero():
+            assert vanishes()
+        assert vanishes()
+        raise KeyError
+    assert not vanishes()
+
+
+def test_a_training_computes_without_them():
+    class Asking(Regression):
+        def loss(self, model, step):
+            found.add(vanishes())
+            return super().loss(model, step)
+
+    found = set()
+    train(linear(), Asking(), AdamW(), 3, evaluate_every=10, progress=False)
+    assert found == {True} and not vanishes()
 
 
 def test_it_learns_and_measures_at_zero_at_intervals_and_at_the_end():

@@ -1,7 +1,7 @@
-"""Have Coq check the proofs of this folder, and compare its list of contexts with the certificates'.
+"""Have Coq check the proofs of this folder, and compare its lists of contexts with the certificates'.
 
-`make prove`. Needs Python and Coq 8.16 or later, nothing else; builds in a temporary folder, in some 20 seconds.
-With --record it also notes what was checked, for chapter 72 to show.
+`make prove`. Needs Python and Coq 8.16 or later, nothing else; builds in a temporary folder, in some 30 seconds.
+With --record it also notes what was checked, for chapters 72, 78 and 79 to show.
 """
 
 import hashlib
@@ -14,7 +14,10 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-FILES = ("Numbers", "Model", "Contexts", "Adder", "Report")  # each needs those before it
+# Each needs some of those before it.
+FILES = ("Numbers", "Model", "Contexts", "Adder", "Slots", "Difference", "Product", "Report")
+# What Report.v prints lists about, in its order: first all contexts of each, then what is seen in one text of each.
+OPERATIONS = ("a+b=", "a-b=", "a*b=")
 RECORD = HERE / "record.json"
 CLOSED = "Closed under the global context"
 
@@ -26,8 +29,8 @@ def digest_of_sources() -> str:
 
 
 def prove(folder: Path = HERE) -> dict:
-    """What Coq says to the proofs in `folder`: what was asked about its assumptions, and the contexts as certificates
-    name them.
+    """What Coq says to the proofs in `folder`: theorems without assumptions, the contexts of each operation as
+    certificates name them, and what is seen after each token of one text.
 
     Raises RuntimeError with Coq's words where a proof fails, or a theorem rests on an axiom.
     """
@@ -38,28 +41,39 @@ def prove(folder: Path = HERE) -> dict:
             done = subprocess.run(command, cwd=build, capture_output=True, text=True)
             if done.returncode:
                 raise RuntimeError(f"Coq does not accept {name}.v:\n{done.stdout}{done.stderr}")
-    about, _, printed = done.stdout.partition("     = [")  # the list is the last that Report.v prints
+    about, *printed = done.stdout.split("     = [")
     theorems = re.findall(r"^Print Assumptions (\w+)\.", (folder / "Report.v").read_text(encoding="utf-8"), re.M)
     if about.splitlines() != [CLOSED] * len(theorems):
         raise RuntimeError(f"a theorem rests on more than Coq's logic:\n{about}")
-    lines = sorted(re.findall(r'"(.{6})"', printed))
+    lists = [re.findall(r'"(.+)"', one) for one in printed]
     version = subprocess.run(["coqc", "--print-version"], capture_output=True, text=True, check=True).stdout
     return {
         "coq": version.split()[0],
+        "files": list(FILES),
         "sources": digest_of_sources(),
         "closed": theorems,
-        "contexts": {"count": len(lines), "sha256": hashlib.sha256("\n".join(lines).encode()).hexdigest()},
+        "contexts": {text: named(lines) for text, lines in zip(OPERATIONS, lists, strict=False)},
+        "seen": dict(zip(OPERATIONS, lists[len(OPERATIONS) :], strict=False)),
     }
 
 
+def named(lines: list[str]) -> dict:
+    """How a certificate names such a list of contexts and right tokens."""
+    return {"count": len(lines), "sha256": hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()}
+
+
 def others(contexts: dict) -> list[str]:
-    """The shipped certificates of sums that name other contexts than these; Coq proves nothing of others."""
+    """The shipped certificates that name other contexts than Coq has for their operation."""
     paths = sorted((HERE.parent / "checkpoints").rglob("*.certificate.json"))
-    found = {path.name: json.loads(path.read_text(encoding="utf-8")) for path in paths}
-    of_sums = {name: certificate for name, certificate in found.items() if "text a+b=" in certificate["statement"]}
-    if not of_sums:
+    if not paths:
         raise RuntimeError("there is no certificate to compare with")
-    return [name for name, certificate in of_sums.items() if certificate["contexts"] != contexts]
+    found = {path.name: json.loads(path.read_text(encoding="utf-8")) for path in paths}
+    return [name for name, one in found.items() if one["contexts"] != contexts[operation(one)]]
+
+
+def operation(certificate: dict) -> str:
+    """Which of OPERATIONS a certificate is about."""
+    return next(text for text in OPERATIONS if f"the text {text} " in certificate["statement"])
 
 
 def main():
@@ -75,7 +89,8 @@ def main():
     if "--record" in sys.argv[1:]:
         RECORD.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
     print(f"Coq {found['coq']} accepts {len(FILES)} files; {len(found['closed'])} theorems rest on no axiom.")
-    print(f"Its {found['contexts']['count']:,} contexts are those of every shipped certificate.")
+    counts = ", ".join(f"{one['count']:,} ({text})" for text, one in found["contexts"].items())
+    print(f"Its contexts are those of every shipped certificate: {counts}.")
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ LAYERS = (
     "tokenizer settings files",
     "tasks",
     "models",
-    "decoding exact_match evaluation streaming",
+    "decoding exact_match evaluation streaming contexts",
     "training",
     "analysis",
     "experiments",

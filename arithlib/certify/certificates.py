@@ -10,7 +10,7 @@ import math
 from pathlib import Path
 
 from arithlib import checkpoints
-from arithlib.certify import multiplication, subtraction
+from arithlib.certify import written
 from arithlib.certify.addition import ProofError, examine, reachable, text
 from arithlib.certify.ball_arithmetic import FUNCTION_ERROR
 from arithlib.certify.case_split import prove
@@ -63,10 +63,10 @@ DIFFERENCE_HYPOTHESES = [
     "The model is what arithlib.models.column describes, with these weights, positions difference, the rest masked.",
     *HYPOTHESES[1:],
 ]
-# What models that read slots are proven to write: the statement, what it rests on, and where their contexts are.
+# Of models that write out in full: the statement that is proven of them, and what it rests on.
 WRITING = {
-    "page": (PRODUCT_STATEMENT, PRODUCT_HYPOTHESES, multiplication),
-    "difference": (DIFFERENCE_STATEMENT, DIFFERENCE_HYPOTHESES, subtraction),
+    "page": (PRODUCT_STATEMENT, PRODUCT_HYPOTHESES),
+    "difference": (DIFFERENCE_STATEMENT, DIFFERENCE_HYPOTHESES),
 }
 # A margin this much above what rounding can do makes few cases, and leaves room for how a checker bounds rounding.
 BEYOND_ROUNDING = 1.5
@@ -94,8 +94,7 @@ def certify(name: str) -> dict:
         raise ValueError(f"{name} is a {type(trained.model).__name__}: only a ColumnTransformer can be certified")
     positions = trained.model.config.positions
     if positions in WRITING:
-        statement, _, written = WRITING[positions]
-        (contexts, right), proof = written.reachable(), _written
+        statement, (contexts, right), proof = WRITING[positions][0], written.reachable(trained.model), _written
     else:
         statement, contexts, right = STATEMENT, reachable().contexts, reachable().right
         proof = _unwindowed if positions == "alibi" else _windowed
@@ -117,11 +116,10 @@ def _windowed(name, model, contexts):
 
 
 def _written(name, model, contexts):
-    _, hypotheses, written = WRITING[model.config.positions]
-    (met, _), found = written.reachable(), written.examine(model)
+    (met, _), found = written.reachable(model), written.examine(model)
     if len(found.open):
         raise _unproven(name, met, found)
-    return _leads(hypotheses, contexts, met, found)
+    return _leads(WRITING[model.config.positions][1], contexts, met, found)
 
 
 def _unproven(name, met, found, where=""):

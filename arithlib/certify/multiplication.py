@@ -1,4 +1,4 @@
-"""Proof that a model is right on every page of long multiplication, of factors of every length (chapter 78).
+"""What a page of long multiplication can show, of factors of every length (chapter 78).
 
 A token of a page sees at most one key in each of `PAGE_SLOTS`, wherever it stands. So there are finitely many
 *contexts*. Four numbers decide what is written at place m of row i: a and b, the digits m - i and i of the factors;
@@ -8,7 +8,7 @@ r, the digit above; and c, the carry that comes in. Where a digit or the row abo
 
 The carries of a row with the digit b are at most b, which `carries` finds by following them.
 
-Dimensions: C contexts, R = 6 slots, V vocabulary.
+Dimensions: C contexts, R = 6 slots.
 """
 
 from functools import lru_cache
@@ -16,12 +16,8 @@ from itertools import product
 
 import numpy as np
 
-from arithlib.certify.addition import Examination, token_logits
-from arithlib.certify.ball_arithmetic import Ball, margin
-from arithlib.models.column import PAGE_SLOTS, ColumnTransformer
 from arithlib.tokenizer import ABSENT, END, EQUALS
 
-OWN_DIGIT, OWN_SIGN = PAGE_SLOTS.index("own digit"), PAGE_SLOTS.index("own sign")
 DIGITS = range(10)
 
 
@@ -66,24 +62,3 @@ def reachable() -> tuple[np.ndarray, np.ndarray]:
                 cell(ABSENT, b, ABSENT, carry, last=True)
     contexts = sorted(follows)
     return np.array(contexts), np.array([follows[context] for context in contexts])
-
-
-def own(contexts: np.ndarray) -> np.ndarray:
-    """(C, R) contexts -> (C,) the token that asks."""
-    return np.maximum(contexts[:, OWN_DIGIT], contexts[:, OWN_SIGN])
-
-
-def logits(model: ColumnTransformer, contexts: np.ndarray) -> Ball:
-    """(C, R) contexts -> (C, V) logits at the token that asks, with every rounding of a float32 program enclosed.
-
-    Raises ValueError for a model that does not read pages.
-    """
-    if model.config.positions != "page":
-        raise ValueError(f"positions = {model.config.positions!r}: contexts are those of a page")
-    return token_logits(model, contexts, own(contexts))
-
-
-def examine(model: ColumnTransformer) -> Examination:
-    """Run a model on all reachable contexts. Raises ValueError as `logits` does."""
-    contexts, right = reachable()
-    return Examination(*margin(logits(model, contexts), right))

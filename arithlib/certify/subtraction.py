@@ -1,4 +1,4 @@
-"""Proof that a model compares and subtracts numbers of every length (chapter 79).
+"""What a comparison and a subtraction can show, of numbers of every length (chapter 79).
 
 A token of a difference sees at most one key in each of `DIFFERENCE_SLOTS`, wherever it stands. So there are finitely
 many *contexts*. The first pass writes column by column which number is less so far: the digits decide, and where they
@@ -6,7 +6,7 @@ are equal the column below does. The second pass writes the sign, which is the l
 of the larger number less the smaller. Of these a column borrows just if in the columns below it the larger number is
 the less: what the first pass has written is the borrow.
 
-Dimensions: C contexts, R = 5 slots, V vocabulary.
+Dimensions: C contexts, R = 5 slots.
 """
 
 from functools import lru_cache
@@ -14,12 +14,8 @@ from itertools import product
 
 import numpy as np
 
-from arithlib.certify.addition import Examination, token_logits
-from arithlib.certify.ball_arithmetic import Ball, margin
-from arithlib.models.column import DIFFERENCE_SLOTS, ColumnTransformer
 from arithlib.tokenizer import ABSENT, END, EQUALS, MINUS, PLUS
 
-SIGN, OWN = DIFFERENCE_SLOTS.index("sign"), DIFFERENCE_SLOTS.index("own")
 EQUAL, FIRST_LESS, SECOND_LESS = range(3)  # as the first pass writes it, in digits
 DIGITS = range(10)
 
@@ -62,24 +58,3 @@ def signs(a: int, b: int, below: int) -> set[int]:
         return {MINUS if below == FIRST_LESS else PLUS}
     # No number begins with a zero, so the longer one is the larger.
     return {MINUS} if a == ABSENT else {PLUS} if b == ABSENT else {PLUS, MINUS}
-
-
-def own(contexts: np.ndarray) -> np.ndarray:
-    """(C, R) contexts -> (C,) the token that asks."""
-    return np.where(contexts[:, OWN] == ABSENT, contexts[:, SIGN], contexts[:, OWN])
-
-
-def logits(model: ColumnTransformer, contexts: np.ndarray) -> Ball:
-    """(C, R) contexts -> (C, V) logits at the token that asks, with every rounding of a float32 program enclosed.
-
-    Raises ValueError for a model that does not read differences.
-    """
-    if model.config.positions != "difference":
-        raise ValueError(f"positions = {model.config.positions!r}: contexts are those of a difference")
-    return token_logits(model, contexts, own(contexts))
-
-
-def examine(model: ColumnTransformer) -> Examination:
-    """Run a model on all reachable contexts. Raises ValueError as `logits` does."""
-    contexts, right = reachable()
-    return Examination(*margin(logits(model, contexts), right))

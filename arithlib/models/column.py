@@ -96,6 +96,11 @@ DIFFERENCE_SLOTS = (
     "sign",  # of the difference
     "own",  # itself, if it is not the sign
 )
+# Where a token that writes sees itself: in the first of these slots that holds anything.
+OWN_SLOTS = {
+    "page": (PAGE_SLOTS.index("own digit"), PAGE_SLOTS.index("own sign")),
+    "difference": (DIFFERENCE_SLOTS.index("own"), DIFFERENCE_SLOTS.index("sign")),
+}
 POSITIONS = (*RELATIVE, *TABLES, *ROTARY, *GRID)
 # Numbers of `a+b=c$`: the two operands, the answer, and what its end token would open.
 N_NUMBERS, ANSWER = 4, 2
@@ -199,6 +204,12 @@ def difference_slots(tokens: Tensor) -> Tensor:
         signed,
         (back == 0) & ~signed,
     ))  # fmt: skip
+
+
+def own_token(positions: str, keys: Tensor) -> Tensor:
+    """(N, R) keys of a page or a difference, ABSENT in empty slots -> (N,) the token that asks, one of them."""
+    first, second = (keys[:, slot] for slot in OWN_SLOTS[positions])
+    return torch.where(first == ABSENT, second, first)
 
 
 def _numbered(seen_at):

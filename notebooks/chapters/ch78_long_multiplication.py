@@ -9,41 +9,24 @@ Dimensions: B texts, T tokens, N tokens of all pages, R slots, V vocabulary.
 
 import random
 from dataclasses import dataclass
-from functools import cache
 
 import torch
 from torch import Tensor
 
-from arithlib.certify.multiplication import OWN_DIGIT, OWN_SIGN
-from arithlib.evaluation import logit_margin
+from arithlib.certify.multiplication import reachable
+from arithlib.contexts import remembered
 from arithlib.models.column import ColumnTransformer, page_address
 from arithlib.settings import of_kind
-from arithlib.tasks.operands import of_length
+from arithlib.tasks.written import WrittenOperation
 from arithlib.tokenizer import ABSENT, END, EQUALS, TIMES, CharacterTokenizer
 
 
 @of_kind("long-multiplication")
 @dataclass(frozen=True)
-class LongMultiplication:
+class LongMultiplication(WrittenOperation):
     """Products of two factors of 1 to `max_digits` digits, all lengths equally likely, as text."""
 
-    max_digits: int = 4
-
-    def __post_init__(self):
-        if self.max_digits < 1:
-            raise ValueError(f"factors of up to {self.max_digits} digits: at least 1")
-
-    def sample(self, rng: random.Random) -> tuple[int, int]:
-        """The factors of one product."""
-        return of_length(rng.randint(1, self.max_digits), rng), of_length(rng.randint(1, self.max_digits), rng)
-
-    def ask(self, a: int, b: int) -> str:
-        """The text up to the sign of equality.
-
-        >>> LongMultiplication().ask(12, 34)
-        '21*43='
-        """
-        return f"{str(a)[::-1]}*{str(b)[::-1]}="
+    sign = "*"
 
     def write(self, a: int, b: int) -> str:
         """The whole text, end token included.
@@ -75,6 +58,37 @@ class LongMultiplication:
             raise ValueError(f"{text[-20:]!r} does not end in a row and the end token")
         return int(last[::2][::-1])
 
+    def contexts(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
+        """As in `WrittenOperation`, R being `PAGE_SLOTS`, in the order of `page_mask`; time is linear in T."""
+        part, row, step = page_address(tokens)
+        rows, steps = int(row.max()) + 1, max(int(step.max()), int(row.max())) + 3
+        text, time = (tokens != END).nonzero().unbind(1)
+        at = (text, time)
+        factors = tokens.new_full((len(tokens), 2, steps), ABSENT)
+        page = tokens.new_full((len(tokens), rows + 1, steps), ABSENT)  # with nothing above the first row
+        written = part[at] == 2
+        on, off = (text[written], time[written]), (text[~written], time[~written])
+        page[on[0], row[on] + 1, step[on]] = tokens[on]
+        factors[off[0], part[off], step[off]] = tokens[off]
+        text, time = page_mask(tokens).nonzero().unbind(1)
+        at = (text, time)
+        row, step, own = row[at], step[at], tokens[at]
+        place, is_digit = step // 2, step % 2 == 1
+        nothing = torch.full_like(own, ABSENT)
+        keys = [
+            factors[text, 0, (place - row + 1).clamp(min=0)],
+            factors[text, 1, row + 1],
+            page[text, row, 2 * place + 1],
+            torch.where(is_digit, page[text, row + 1, (step - 1).clamp(min=0)], nothing),
+            torch.where(is_digit, own, nothing),
+            torch.where(is_digit, nothing, own),
+        ]
+        return torch.stack(keys, 1), tokens[text, time + 1]
+
+    def every_context(self) -> tuple[Tensor, Tensor]:
+        contexts, right = reachable()
+        return torch.from_numpy(contexts), torch.from_numpy(right)
+
 
 def hard_factor(digits: int, rng: random.Random) -> int:
     """A number of so many digits on which carries are long, or rows empty: one of five kinds, at random."""
@@ -86,45 +100,9 @@ def hard_factor(digits: int, rng: random.Random) -> int:
 # ---- contexts ----------------------------------------------------------------------------------------------------
 
 
-def encode(task: LongMultiplication, factors: list[tuple[int, int]]) -> Tensor:
-    """(B, T) tokens of the whole texts of B products, filled up with end tokens."""
-    return CharacterTokenizer().encode_batch([task.write(a, b) for a, b in factors], end=False)
-
-
 def page_mask(tokens: Tensor) -> Tensor:
     """(B, T) True on tokens after which a page goes on: from the first `=` to the last."""
     return (page_address(tokens)[0] == 2) & (tokens != END)
-
-
-def contexts(tokens: Tensor) -> tuple[Tensor, Tensor]:
-    """What decides each token of the pages of (B, T) whole texts, in the order of `page_mask`; time is linear in T.
-
-    Returns (N, R) keys, one for each of `PAGE_SLOTS`, ABSENT where there is none, and (N,) tokens to write.
-    """
-    part, row, step = page_address(tokens)
-    rows, steps = int(row.max()) + 1, max(int(step.max()), int(row.max())) + 3
-    text, time = (tokens != END).nonzero().unbind(1)
-    at = (text, time)
-    factors = tokens.new_full((len(tokens), 2, steps), ABSENT)
-    page = tokens.new_full((len(tokens), rows + 1, steps), ABSENT)  # with nothing above the first row
-    written = part[at] == 2
-    on, off = (text[written], time[written]), (text[~written], time[~written])
-    page[on[0], row[on] + 1, step[on]] = tokens[on]
-    factors[off[0], part[off], step[off]] = tokens[off]
-    text, time = page_mask(tokens).nonzero().unbind(1)
-    at = (text, time)
-    row, step, own = row[at], step[at], tokens[at]
-    place, is_digit = step // 2, step % 2 == 1
-    nothing = torch.full_like(own, ABSENT)
-    keys = [
-        factors[text, 0, (place - row + 1).clamp(min=0)],
-        factors[text, 1, row + 1],
-        page[text, row, 2 * place + 1],
-        torch.where(is_digit, page[text, row + 1, (step - 1).clamp(min=0)], nothing),
-        torch.where(is_digit, own, nothing),
-        torch.where(is_digit, nothing, own),
-    ]
-    return torch.stack(keys, 1), tokens[text, time + 1]
 
 
 def witness(context: Tensor, rng: random.Random, tries: int = 20_000) -> tuple[int, int]:
@@ -136,23 +114,11 @@ def witness(context: Tensor, rng: random.Random, tries: int = 20_000) -> tuple[i
     task, digits = LongMultiplication(), [str(token) for token in context.tolist() if 0 <= token < 10] * 2
     for _ in range(tries):
         factors = tuple(int("".join(rng.choices([*digits, *"0123456789"], k=rng.randint(1, 4)))) for _ in range(2))
-        if (contexts(encode(task, [factors]))[0] == context).all(1).any():
+        if (task.contexts(task.encode([factors]))[0] == context).all(1).any():
             return factors
     raise ValueError(f"none of {tries:,} products met {context.tolist()}")
 
 
-def asking(keys: Tensor) -> Tensor:
-    """(N, R) keys -> (N,) the token that asks, itself one of them."""
-    return keys[:, [OWN_DIGIT, OWN_SIGN]].amax(1)
-
-
-@torch.no_grad()
-def margins(model: ColumnTransformer, keys: Tensor, following: Tensor) -> Tensor:
-    """(N, R) keys, (N,) tokens to write -> (N,) by how much each leads the next best, logits."""
-    return logit_margin(model.slot_logits(asking(keys), keys), following)
-
-
-@torch.no_grad()
 def continued(model: ColumnTransformer, prompt: str, limit: int) -> str:
     """The prompt, as `ask` gives it, and what greedy decoding writes after it: up to an end token, or `limit` tokens.
 
@@ -161,15 +127,10 @@ def continued(model: ColumnTransformer, prompt: str, limit: int) -> str:
     tokens = CharacterTokenizer().encode(prompt, end=False)
     times = tokens.index(TIMES)
     factors, above, own = (tokens[:times], tokens[times + 1 : -1]), [], []
-    row, step, is_page = 0, 0, True
+    row, step, is_page, answer = 0, 0, True, remembered(model)
 
     def at(cells, place):
         return cells[place] if 0 <= place < len(cells) else ABSENT
-
-    @cache
-    def answer(*key):
-        keys = torch.tensor([key])
-        return int(model.slot_logits(asking(keys), keys).argmax())
 
     for _ in range(limit):
         if is_page:
@@ -177,7 +138,8 @@ def continued(model: ColumnTransformer, prompt: str, limit: int) -> str:
             mine = (tokens[-2], tokens[-1], ABSENT) if step % 2 else (ABSENT, ABSENT, tokens[-1])
             tokens.append(answer(at(factors[0], place - row), at(factors[1], row), at(above, place), *mine))
         else:
-            tokens.append(int(model(torch.tensor([tokens]))[0, -1].argmax()))
+            with torch.no_grad():
+                tokens.append(int(model(torch.tensor([tokens]))[0, -1].argmax()))
         if tokens[-1] == END:
             break
         step += 1

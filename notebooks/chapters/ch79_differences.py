@@ -10,42 +10,26 @@ Dimensions: B texts, T tokens, N tokens of all texts, R slots, L columns.
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from arithlib.certify.subtraction import OWN, SIGN
-from arithlib.evaluation import logit_margin
+from arithlib.certify.subtraction import reachable
+from arithlib.contexts import remembered
 from arithlib.models.column import DIFFERENCE_SLOTS, ColumnTransformer, difference_address, difference_slots
 from arithlib.settings import of_kind
 from arithlib.tasks.operands import of_length
+from arithlib.tasks.written import WrittenOperation
 from arithlib.tokenizer import ABSENT, END, EQUALS, MINUS, PLUS, CharacterTokenizer
 
 
 @of_kind("two-pass-difference")
 @dataclass(frozen=True)
-class Differences:
+class Differences(WrittenOperation):
     """Differences of two numbers of 1 to `max_digits` digits, all lengths equally likely, as text."""
 
-    max_digits: int = 4
-
-    def __post_init__(self):
-        if self.max_digits < 1:
-            raise ValueError(f"numbers of up to {self.max_digits} digits: at least 1")
-
-    def sample(self, rng: random.Random) -> tuple[int, int]:
-        """The numbers of one difference."""
-        return of_length(rng.randint(1, self.max_digits), rng), of_length(rng.randint(1, self.max_digits), rng)
-
-    def ask(self, a: int, b: int) -> str:
-        """The text up to the first sign of equality.
-
-        >>> Differences().ask(12, 34)
-        '21-43='
-        """
-        return f"{str(a)[::-1]}-{str(b)[::-1]}="
+    sign = "-"
 
     def write(self, a: int, b: int) -> str:
         """The whole text, end token included.
@@ -69,6 +53,19 @@ class Differences:
         if written[:1] not in ("+", "-") or written[-1] != "$" or not written[1:-1].isdigit():
             raise ValueError(f"{text[-20:]!r} does not end in a sign, digits and the end token")
         return int(written[0] + written[-2:0:-1])
+
+    def contexts(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
+        """As in `WrittenOperation`, R being `DIFFERENCE_SLOTS`."""
+        slots = difference_slots(tokens)
+        held = tokens[:, None].expand_as(slots)
+        which = torch.where(slots == ABSENT, len(DIFFERENCE_SLOTS), slots)  # a column of its own for what is not seen
+        keys = tokens.new_full((*tokens.shape, len(DIFFERENCE_SLOTS) + 1), ABSENT).scatter(2, which, held)[..., :-1]
+        written = ((difference_address(tokens)[0] >= 2) & (tokens != END))[:, :-1]
+        return keys[:, :-1][written], tokens[:, 1:][written]
+
+    def every_context(self) -> tuple[Tensor, Tensor]:
+        contexts, right = reachable()
+        return torch.from_numpy(contexts), torch.from_numpy(right)
 
 
 @of_kind("two-pass-difference-chained")
@@ -97,24 +94,6 @@ def hard_pair(digits: int, rng: random.Random) -> tuple[int, int]:
 
 
 # ---- contexts ----------------------------------------------------------------------------------------------------
-
-
-def encode(task: Differences, pairs: list[tuple[int, int]]) -> Tensor:
-    """(B, T) tokens of the whole texts of B differences, filled up with end tokens."""
-    return CharacterTokenizer().encode_batch([task.write(a, b) for a, b in pairs], end=False)
-
-
-def contexts(tokens: Tensor) -> tuple[Tensor, Tensor]:
-    """What decides each token that is written in (B, T) whole texts, text by text.
-
-    Returns (N, R) keys, one for each of `DIFFERENCE_SLOTS`, ABSENT where there is none, and (N,) tokens to write.
-    """
-    slots = difference_slots(tokens)
-    held = tokens[:, None].expand_as(slots)
-    which = torch.where(slots == ABSENT, len(DIFFERENCE_SLOTS), slots)  # a column of its own for what is not seen
-    keys = tokens.new_full((*tokens.shape, len(DIFFERENCE_SLOTS) + 1), ABSENT).scatter(2, which, held)[..., :-1]
-    written = ((difference_address(tokens)[0] >= 2) & (tokens != END))[:, :-1]
-    return keys[:, :-1][written], tokens[:, 1:][written]
 
 
 def contexts_by_column(a: str, b: str) -> tuple[np.ndarray, np.ndarray]:
@@ -147,18 +126,6 @@ def _columns(number, L):
     return np.pad(digits, (0, L - len(digits)), constant_values=ABSENT)
 
 
-def asking(keys: Tensor) -> Tensor:
-    """(N, R) keys -> (N,) the token that asks, itself one of them."""
-    return torch.where(keys[:, OWN] == ABSENT, keys[:, SIGN], keys[:, OWN])
-
-
-@torch.no_grad()
-def margins(model: ColumnTransformer, keys: Tensor, following: Tensor) -> Tensor:
-    """(N, R) keys, (N,) tokens to write -> (N,) by how much each leads the next best, logits."""
-    return logit_margin(model.slot_logits(asking(keys), keys), following)
-
-
-@torch.no_grad()
 def written(model: ColumnTransformer, a: str, b: str) -> Iterator[str]:
     """What greedy decoding writes after `a-b=`, character by character, with memory linear in the length.
 
@@ -166,14 +133,9 @@ def written(model: ColumnTransformer, a: str, b: str) -> Iterator[str]:
     is the model's; that of a context met before is remembered. Raises ValueError at a character that no right text
     has there, after which a token could see others than these.
     """
-    tokenizer = CharacterTokenizer()
+    tokenizer, answer = CharacterTokenizer(), remembered(model)
     question, L = [tokenizer.encode(number[::-1], end=False) for number in (a, b)], max(len(a), len(b))
     first, part, sign, own = [], 2, ABSENT, EQUALS
-
-    @cache
-    def answer(*key):
-        keys = torch.tensor([key])
-        return int(model.slot_logits(asking(keys), keys).argmax())
 
     def column(place):
         return [digits[place] if place < len(digits) else ABSENT for digits in question]

@@ -1,4 +1,4 @@
-"""Coq accepts the proofs of chapter 72, without axioms, and its contexts are those of the certificates."""
+"""Coq accepts the proofs of the three operations, without axioms; its contexts and slots are those of the library."""
 
 import importlib.util
 import json
@@ -6,14 +6,22 @@ import shutil
 from pathlib import Path
 
 import pytest
+import torch
 
 from arithlib.certify import checker
+from arithlib.models.column import column_distance, difference_slots, page_slots, segment_ids
+from arithlib.tokenizer import ABSENT, CharacterTokenizer
+from chapters import ch72_proofs
+from chapters.ch72_proofs import recorded, statement
+from chapters.ch78_long_multiplication import LongMultiplication
+from chapters.ch79_differences import Differences
 
 PROOFS = Path(__file__).parents[2] / "proofs"
 SPECIFICATION = importlib.util.spec_from_file_location("check_proofs", PROOFS / "check.py")
 check = importlib.util.module_from_spec(SPECIFICATION)
 SPECIFICATION.loader.exec_module(check)
 
+FAMILIES = {"a+b=": ("adder", "tiny"), "a-b=": "differences", "a*b=": "pages"}
 # What Coq computes longest for: a gap in its place is found soonest.
 CLOSED = "Lemma columns_closed : closed columns = true.\n"
 needs_coq = pytest.mark.skipif(shutil.which("coqc") is None, reason="Coq is not installed")
@@ -22,10 +30,56 @@ needs_coq = pytest.mark.skipif(shutil.which("coqc") is None, reason="Coq is not 
 def test_the_record_is_of_these_proofs_and_names_the_contexts_of_checker_and_certificates():
     record = json.loads(check.RECORD.read_text())
     assert record["sources"] == check.digest_of_sources(), "python3 proofs/check.py --record"
-    lines = [context + token for context, token in checker.contexts().items()]
-    assert record["contexts"] == {"count": len(lines), "sha256": checker.sha256_of(lines)}
+    lists = (checker.contexts(), checker.difference_contexts(), checker.page_contexts())
+    for operation, contexts in zip(check.OPERATIONS, lists, strict=True):
+        lines = [context + token for context, token in contexts.items()]
+        assert record["contexts"][operation] == {"count": len(lines), "sha256": checker.sha256_of(lines)}
+        wrong = record["contexts"] | {operation: {"count": 1}}
+        assert check.others(wrong) and all(name.startswith(FAMILIES[operation]) for name in check.others(wrong))
     assert check.others(record["contexts"]) == []
-    assert check.others(record["contexts"] | {"count": 1})
+    assert record == recorded()
+
+
+def slots_of_sum(tokens):
+    """(T,) which of number and distance every key has for the last token, as `proofs/Report.v` numbers them."""
+    number, distance = segment_ids(tokens)[0], column_distance(tokens)[0, -1]
+    return torch.where((distance >= 0) & (distance <= 1), 2 * number + distance, ABSENT)
+
+
+SLOTS = {
+    "a+b=": (slots_of_sum, "7809+459=", "14001"),
+    "a-b=": (lambda tokens: difference_slots(tokens)[0, -1], "813-0624=", Differences().write(318, 4260)[9:-1]),
+    "a*b=": (lambda tokens: page_slots(tokens)[0, -1], "215*934=", LongMultiplication().write(512, 439)[8:-1]),
+}
+
+
+@pytest.mark.parametrize("operation", check.OPERATIONS)
+def test_what_coq_takes_to_be_seen_is_what_the_model_sees(operation):
+    slots, question, answer = SLOTS[operation]
+    found = []
+    for length in range(len(answer) + 1):
+        text = question + answer[:length]
+        of_keys = slots(torch.tensor([CharacterTokenizer().encode(text, end=False)])).tolist()
+        seen = zip(of_keys, text, strict=True)
+        found.append("".join(chr(97 + slot) + character for slot, character in seen if slot != ABSENT))
+    assert recorded()["seen"][operation] == found
+
+
+def test_statements_are_shown_as_they_stand_and_no_others():
+    text = (PROOFS / "Adder.v").read_text()
+    assert statement("adds_all_numbers") in text and statement("adds_all_numbers").endswith("++ [End].")
+    with pytest.raises(KeyError):
+        statement("adds_some_numbers")
+
+
+def test_a_record_of_other_proofs_is_refused(tmp_path, monkeypatch):
+    shutil.copytree(PROOFS, tmp_path / "proofs")
+    monkeypatch.setattr(ch72_proofs, "PROOFS", tmp_path / "proofs")
+    assert recorded()["closed"]
+    with (tmp_path / "proofs" / "Slots.v").open("a") as changed:
+        changed.write("\n")
+    with pytest.raises(ValueError, match="make prove ARGS=--record"):
+        recorded()
 
 
 @needs_coq
@@ -33,7 +87,8 @@ def test_coq_accepts_the_proofs_and_they_rest_on_no_axiom():
     recorded = json.loads(check.RECORD.read_text())
     found = check.prove()
     assert {**found, "coq": ""} == {**recorded, "coq": ""}
-    assert {"adds_all_numbers", "adds_if_masked", "table_is_what_occurs"} <= {*found["closed"]}
+    proven = {"adds_all_numbers", "adds_if_masked", "subtracts_all_numbers", "multiplies_all_numbers"}
+    assert proven | {"table_is_what_occurs"} <= {*found["closed"]}
 
 
 @needs_coq

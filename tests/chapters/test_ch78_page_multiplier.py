@@ -12,10 +12,11 @@ from browsing import PHONE, SEND, fixtures_of, floats, told
 
 from arithlib import checkpoints
 from arithlib.certify import certificates, multiplication
+from arithlib.contexts import context_logits
 from arithlib.tokenizer import ALPHABET
 from bookkit.build.checks import check_site
 from bookkit.web_components import whole_source
-from chapters.ch78_long_multiplication import asking, continued
+from chapters.ch78_long_multiplication import continued
 from chapters.ch78_page_multiplier import DIGITS, NETWORK, PageMultiplier, describe
 
 MODULE = Path(__file__).resolve().parents[2] / "book" / "_static" / "long-multiplication.mjs"
@@ -75,7 +76,7 @@ def test_the_logits_in_every_context_are_those_of_torch(shown):
     """All 12,640 that can occur, in double precision."""
     keys = torch.from_numpy(multiplication.reachable()[0])
     model = checkpoints.read(NETWORK).model.double()
-    expected = model.slot_logits(asking(keys), keys).float()
+    expected = context_logits(model, keys).float()
     sent = compute(shown, "return send(Float32Array.from(given.flatMap(keys => [...run(keys)])))", keys.tolist())
     assert (floats(sent, *expected.shape) - expected).abs().max() < 1e-4
 

@@ -1,6 +1,5 @@
 """Differences in two passes: texts are those of integers, contexts those of the forward, and the list is full."""
 
-import dataclasses
 import itertools
 import random
 import re
@@ -8,40 +7,18 @@ import re
 import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F
 
-from arithlib import checkpoints, experiments
+from arithlib import checkpoints
 from arithlib.certify.addition import text
-from arithlib.certify.subtraction import reachable
+from arithlib.contexts import context_margins
 from arithlib.evaluation import distinct
-from arithlib.models.column import DIFFERENCE_SLOTS, ColumnConfig, ColumnTransformer
+from arithlib.models.column import ColumnTransformer
 from arithlib.tasks.operands import of_length
-from arithlib.tokenizer import ABSENT, ALPHABET, END, EQUALS, CharacterTokenizer
-from arithlib.training import AdamW, train
-from chapters.ch79_differences import (
-    ChainedDifferences,
-    Differences,
-    asking,
-    contexts,
-    contexts_by_column,
-    encode,
-    hard_pair,
-    margins,
-    written,
-)
-from chapters.ch79_experiments import DifferenceExperiment, leads
+from arithlib.tokenizer import ALPHABET, END, CharacterTokenizer
+from chapters.ch79_differences import ChainedDifferences, Differences, contexts_by_column, hard_pair, written
 
 TASK = Differences()
-SIZES = ColumnConfig("difference", d_model=8, n_heads=2, d_mlp=16)
-QUICK = DifferenceExperiment(
-    name="differences-tiny", about="a test", steps=40, evaluate_every=20, batch_size=8, evaluation_count=12,
-    model=SIZES, optimizer=AdamW.cosine(1e-2, 40, warmup_steps=2),
-)  # fmt: skip
 SOME = [(0, 0), (0, 407), (407, 0), (5, 9999), (9999, 5), (99, 99), (1000, 999), (12, 34), (90, 99), (100, 200)]
-
-
-def model(seed=1):
-    return ColumnTransformer(SIZES, seed).eval().requires_grad_(False)
 
 
 def pairs_of(count, digits=4, seed=0):
@@ -52,11 +29,6 @@ def pairs_of(count, digits=4, seed=0):
 def hard_pairs(count, digits, seed=0):
     rng = random.Random(seed)
     return [hard_pair(rng.randint(1, digits), rng) for _ in range(count)]
-
-
-def answering(tokens):
-    """(B, T) whether a token asks for one of the answer."""
-    return ((tokens == EQUALS).cumsum(1) > 0) & (tokens != END)
 
 
 def lines(keys, following):
@@ -100,17 +72,6 @@ def test_so_do_those_of_long_ones(digits):
 def test_a_text_without_a_sign_digits_and_an_end_is_refused(wrong):
     with pytest.raises(ValueError, match="does not end in a sign, digits and the end token"):
         TASK.read(wrong)
-
-
-def test_every_length_is_drawn_and_none_beyond():
-    drawn = pairs_of(3000, digits=3)
-    assert {(len(str(a)), len(str(b))) for a, b in drawn} == {(n, m) for n in (1, 2, 3) for m in (1, 2, 3)}
-    assert {a for a, _ in drawn if a < 10} == {b for _, b in drawn if b < 10} == set(range(10))
-    rng = random.Random(0)
-    assert {of_length(2, rng) for _ in range(2000)} == set(range(10, 100))
-    for kind in (Differences, ChainedDifferences):
-        with pytest.raises(ValueError, match="numbers of up to 0 digits: at least 1"):
-            kind(0)
 
 
 def test_every_second_pair_has_nines_and_zeros_in_half_of_its_columns(monkeypatch):
@@ -159,50 +120,18 @@ def by_hand(a, b):
 def test_contexts_are_what_stands_in_the_text():
     pairs = [*pairs_of(60, digits=5), *hard_pairs(60, 6), *SOME]
     expected = [line for a, b in pairs for line in by_hand(a, b)]
-    assert lines(*contexts(encode(TASK, pairs))) == expected
-    assert lines(*contexts(encode(TASK, pairs[:1]))) == by_hand(*pairs[0])  # none of it depends on other texts
-
-
-def test_contexts_are_the_keys_in_the_models_slots():
-    tokens = encode(TASK, [*pairs_of(20), *SOME])
-    slots = model().slots(tokens)
-    row, place = answering(tokens).nonzero().unbind(1)
-    expected = torch.full((len(row), len(DIFFERENCE_SLOTS)), ABSENT)
-    for n, (r, t) in enumerate(zip(row.tolist(), place.tolist(), strict=True)):
-        for s, slot in enumerate(slots[r, t].tolist()):
-            if slot != ABSENT:
-                assert expected[n, slot] == ABSENT  # no slot holds two keys
-                expected[n, slot] = tokens[r, s]
-    keys, following = contexts(tokens)
-    assert torch.equal(keys, expected) and torch.equal(following, tokens[row, place + 1])
-    assert torch.equal(asking(keys), tokens[row, place])
+    assert lines(*TASK.contexts(TASK.encode(pairs))) == expected
+    assert lines(*TASK.contexts(TASK.encode(pairs[:1]))) == by_hand(*pairs[0])  # none of it depends on other texts
 
 
 def test_contexts_by_column_are_those_of_the_text():
     for a, b in [*pairs_of(150, 30), *hard_pairs(150, 30), *SOME]:
-        expected = [part.numpy() for part in contexts(encode(TASK, [(a, b)]))]
+        expected = [part.numpy() for part in TASK.contexts(TASK.encode([(a, b)]))]
         for found, other in zip(contexts_by_column(str(a), str(b)), expected, strict=True):
             np.testing.assert_array_equal(found, other)
     rng = random.Random(0)
     for a, b in ((of_length(2000, rng), of_length(1990, rng)), (10**1999, 1), (10**1500, 10**1999 + 1)):
         assert lines(*contexts_by_column(str(a), str(b))) == by_hand(a, b)
-
-
-def test_contexts_give_the_logits_and_margins_of_the_forward():
-    made, tokens = model(), encode(TASK, [*pairs_of(10), *SOME])
-    (keys, following), logits = contexts(tokens), made(tokens)[answering(tokens)]
-    torch.testing.assert_close(made.slot_logits(asking(keys), keys), logits)
-    rows = torch.arange(len(keys))
-    right = logits[rows, following].clone()
-    logits[rows, following] = -torch.inf
-    torch.testing.assert_close(margins(made, keys, following), right - logits.amax(1))
-
-
-def test_whatever_occurs_in_a_text_is_listed_with_what_follows():
-    listed = {*lines(*map(torch.from_numpy, reachable()))}
-    for digits in range(1, 8):
-        pairs = [*pairs_of(400, digits), *hard_pairs(400, digits), *SOME]
-        assert {*lines(*contexts(encode(TASK, pairs)))} <= listed
 
 
 def columns_built():
@@ -218,10 +147,10 @@ def columns_built():
 
 
 def test_whatever_is_listed_occurs_in_a_difference_of_four_digits():
-    missing, pairs = {*lines(*map(torch.from_numpy, reachable()))}, sorted({*columns_built()})
+    missing, pairs = {*lines(*TASK.every_context())}, sorted({*columns_built()})
     assert len(missing) == 5307 and max(map(max, pairs)) < 10_000
     for start in range(0, len(pairs), 1000):
-        keys, following, _ = distinct(*contexts(encode(TASK, pairs[start : start + 1000])))
+        keys, following, _ = distinct(*TASK.contexts(TASK.encode(pairs[start : start + 1000])))
         missing -= {*lines(keys, following)}
     assert not missing
 
@@ -269,57 +198,6 @@ def test_decoding_from_remembered_contexts_is_greedy_decoding_by_the_forward():
         assert any(re.fullmatch(kind, answer) for answer in found), kind
 
 
-# ---- training ----------------------------------------------------------------------------------------------------
-
-
-def test_the_loss_is_that_of_the_forward_on_fresh_differences():
-    made = QUICK.build()
-    for seed, step in ((0, 7), (2, 7), (2, 8)):
-        rng = random.Random(1_000_003 * seed + step)
-        tokens = encode(TASK, [TASK.sample(rng) for _ in range(QUICK.batch_size)])
-        asks = answering(tokens)[:, :-1]
-        expected = F.cross_entropy(made(tokens)[:, :-1][asks], tokens[:, 1:][asks])
-        found = dataclasses.replace(QUICK, seed=seed).objective(made, None).loss(made, step)
-        torch.testing.assert_close(found, expected)
-
-
-@pytest.mark.parametrize("pattern", ["differences-s*", "differences-chained-s*"])
-def test_held_out_differences_are_no_batch_of_training(pattern):
-    family = experiments.match(pattern)
-    held_out = [random.Random(2**31 + e.seed).random() for e in family]
-    stream = {random.Random(1_000_003 * e.seed + step).random() for e in family for step in range(e.steps)}
-    assert len({*held_out}) == len(family) and len(stream) == sum(e.steps for e in family)
-    assert not stream & {*held_out}
-    for seed in (1, 0):
-        objective, rng = family[seed].objective(None, None), random.Random(2**31 + seed)
-        assert objective.held_out == [family[seed].task.sample(rng) for _ in range(family[seed].evaluation_count)]
-    if family[0].task != TASK:  # of nines and zeros there are too few to be new
-        return
-    trained = {TASK.ask(*pair) for step in range(400) for pair in objective._draw(random.Random(step), 64)}
-    long = {TASK.ask(a, b) for a, b in objective.held_out if len(str(a)) + len(str(b)) > 6}
-    assert len(long) > 20 and not long & trained  # of short ones there are too few to be new
-
-
-def test_an_evaluation_counts_texts_and_contexts():
-    made = model()
-    objective = QUICK.objective(made, None)
-    found = objective.evaluate(made)
-    keys, right = map(torch.from_numpy, reachable())
-    wrong = int((made.slot_logits(asking(keys), keys).argmax(1) != right).sum())
-    assert found["wrong_contexts"] == wrong > 4000 and found["exact_match"] == 0
-    made.unembedding.weight.zero_()
-    made.unembedding.bias.zero_()[0] = 1.0  # it writes nothing but zeros
-    objective.held_out = [(0, 0), (1, 1)]
-    assert objective.evaluate(made)["exact_match"] == 0
-    assert leads(made).unique().tolist() == [-1.0, 1.0]
-
-
-def test_training_lowers_the_loss():
-    made = QUICK.build()
-    run = train(made, QUICK.objective(made, None), QUICK.optimizer, QUICK.steps, evaluate_every=QUICK.evaluate_every)
-    assert run.history["loss"][-1] < 0.9 * run.history["loss"][0]
-
-
 def test_a_shipped_model_subtracts_and_a_blind_one_says_so():
     trained, rng = checkpoints.load("differences-s0"), random.Random(4)
     for n, m in ((1, 1), (12, 9), (3, 20)):
@@ -327,7 +205,9 @@ def test_a_shipped_model_subtracts_and_a_blind_one_says_so():
         assert trained.subtract(a, b) == a - b and trained.subtract(b, a) == b - a
     assert TASK.write(3, 20) == TASK.ask(3, 20) + "".join(written(trained.model, "3", "20"))
     assert trained.provenance["final"]["exact_match"] == 1 and trained.provenance["final"]["wrong_contexts"] == 0
-    assert trained.history["smallest_lead"][0] == pytest.approx(float(leads(trained.model).min()), abs=1e-4)
+    assert trained.history["smallest_lead"][0] == pytest.approx(
+        float(context_margins(trained.model, *TASK.every_context()).min()), abs=1e-4
+    )
     torch.nn.init.zeros_(trained.model.unembedding.weight)
     with pytest.raises(ValueError, match="does not end in a sign, digits and the end token|in part"):
         trained.subtract(12, 34)

@@ -30,13 +30,15 @@ export const read = (bytes) => {
 
 // --- the network, one token at a time ---
 
+const POWERS = [
+  1.00002368, 0.37409196, 0.09678418, -0.18628806, 0.27886807, -1.13520398, 1.48851587, -0.82215223, 0.17087277,
+];
+
 /** The error function, to 1.2e-7 (the Chebyshev fit of Numerical Recipes, `erfc`). */
 const erf = (x) => {
   const t = 1 / (1 + 0.5 * abs(x));
-  const powers = [
-    1.00002368, 0.37409196, 0.09678418, -0.18628806, 0.27886807, -1.13520398, 1.48851587, -0.82215223, 0.17087277,
-  ];
-  const sum = powers.reduceRight((rest, factor) => factor + t * rest, 0);
+  let sum = 0;
+  for (let i = POWERS.length - 1; i >= 0; i--) sum = POWERS[i] + t * sum;
   const tail = t * exp(-x * x - 1.26551223 + t * sum);
   return x < 0 ? tail - 1 : 1 - tail;
 };
@@ -45,16 +47,32 @@ const gelu = (x) => 0.5 * x * (1 + erf(x / sqrt(2)));
 
 const added = (x, y) => x.map((value, i) => value + y[i]);
 
-/** Of the tables, by the name of a layer. */
+/** Of the tables, by the name of a layer. Four outputs at a time, of which none waits for another. */
 const linear = (w, name) => {
   const { shape, values } = w[`${name}.weight`];
+  const [outputs, inputs] = shape;
   const bias = w[`${name}.bias`].values;
-  return (x) =>
-    Float32Array.from({ length: shape[0] }, (_, out) => {
-      let sum = bias[out];
-      for (let i = 0, at = out * shape[1]; i < shape[1]; i++) sum += values[at + i] * x[i];
-      return sum;
-    });
+  return (x) => {
+    const y = new Float32Array(outputs);
+    for (let first = 0; first < outputs; first += 4) {
+      const out = min(first, outputs - 4); // the last four may begin among those before
+      const one = out * inputs;
+      const two = one + inputs, three = two + inputs, four = three + inputs;
+      let s = bias[out], t = bias[out + 1], u = bias[out + 2], v = bias[out + 3];
+      for (let i = 0; i < inputs; i++) {
+        const value = x[i];
+        s += values[one + i] * value;
+        t += values[two + i] * value;
+        u += values[three + i] * value;
+        v += values[four + i] * value;
+      }
+      y[out] = s;
+      y[out + 1] = t;
+      y[out + 2] = u;
+      y[out + 3] = v;
+    }
+    return y;
+  };
 };
 
 const norm = (w, name) => {
@@ -80,14 +98,20 @@ export const network = (w, heads) => {
 
   /** What one head reads: the values of the tokens so far, each by its attention. */
   const attend = (q, keys, values, head) => {
-    const part = (vector) => vector.subarray(head * K, (head + 1) * K);
-    const own = part(q);
-    const scores = keys.map((k) => part(k).reduce((sum, value, i) => sum + value * own[i], 0) / sqrt(K));
+    const [first, last] = [head * K, (head + 1) * K];
+    const scores = keys.map((k) => {
+      let sum = 0;
+      for (let i = first; i < last; i++) sum += k[i] * q[i];
+      return sum / sqrt(K);
+    });
     const top = max(...scores);
     const weights = scores.map((score) => exp(score - top));
     const total = weights.reduce((sum, weight) => sum + weight, 0);
     const read = new Float32Array(K);
-    values.forEach((v, s) => part(v).forEach((value, i) => (read[i] += (value * weights[s]) / total)));
+    values.forEach((v, s) => {
+      const weight = weights[s] / total;
+      for (let i = 0; i < K; i++) read[i] += v[first + i] * weight;
+    });
     return read;
   };
 

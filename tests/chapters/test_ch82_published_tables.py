@@ -29,7 +29,7 @@ abacus.CELL = 1
 checkpoints.local_folder = lambda: Path({folder!r})
 for run in experiments.match("*"):
     if run.scale == "gpu" and not checkpoints.is_here(run.name):
-        model = replace(run.model, d_model=8, n_heads=2, d_mlp=8, n_layers=1)
+        model = replace(run.model, d_model=8, n_heads=2, d_mlp=8, n_layers=1, n_loops=min(run.model.n_loops, 2))
         steps = dict(steps=1, evaluate_every=1, batch_size=len(getattr(run, "counts", "1")), evaluation_count=4)
         optimizer = replace(run.optimizer, schedule="constant", warmup_steps=1)
         experiments.EXPERIMENTS[run.name] = replace(run, model=model, optimizer=optimizer, **steps)

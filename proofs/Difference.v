@@ -97,7 +97,8 @@ Proof.
   2: { rewrite addresses_difference, addresses_are_a_run, last_app by discriminate.
        etransitivity; [exact its_last |]. now destruct row. }
   rewrite addresses_difference, addresses_are_a_run, in_slots_app, seen_of_question by (simpl; lia).
-  cbn [in_slots snd]. rewrite (by_last _ _ Own 0) by (intros; unfold slot_of; simpl; now rewrite andb_false_r, Nat.add_0_r).
+  cbn [in_slots snd].
+  rewrite (by_last _ _ Own 0) by (intros; unfold slot_of; simpl; now rewrite andb_false_r, Nat.add_0_r).
   rewrite length_run, Nat.add_0_r. unfold keys_in_view. simpl. rewrite <- app_assoc. do 2 f_equal.
   unfold i. now destruct row.
 Qed.
@@ -389,14 +390,19 @@ Theorem subtracts_all_numbers :
     (forall x y answer,
       next (difference_prefix x y answer) =
         decide (visible_in_slots (difference_prefix x y answer))) ->
-    (forall v t, In (v, t) difference_table -> decide (keys_in_view v) = t) ->
+    (forall v t, In (v, t) difference_table ->
+      decide (keys_in_view v) = t) ->
     forall a b steps : nat,
       let columns := max (length (digits a)) (length (digits b)) in
       2 * columns + 2 < steps ->
       exists comparisons difference : list digit,
         greedy next steps (difference_question a b) =
-          map Digit comparisons ++ Equals :: (if a <? b then Minus else Plus) :: map Digit difference ++ [End] /\
-        comparisons = map (fun i => as_digit (a mod 10 ^ S i ?= b mod 10 ^ S i)) (seq 0 columns) /\
+          map Digit comparisons ++ Equals ::
+          (if a <? b then Minus else Plus) ::
+          map Digit difference ++ [End] /\
+        comparisons =
+          map (fun i => as_digit (a mod 10 ^ S i ?= b mod 10 ^ S i))
+              (seq 0 columns) /\
         length difference = columns /\
         number difference = (a - b) + (b - a).
 Proof.
@@ -431,7 +437,7 @@ Proof.
     cbv zeta. fold first. f_equal. rewrite prefix_goes_on, app_nil_l.
     destruct (steps - columns) as [| [| fewer]] eqn:left; try lia.
     destruct (both_ended x y columns) as [x_ends y_ends]; [unfold columns_of_both; lia |].
-    rewrite (greedy_step next _ Equals); [| unfold first; rewrite while_comparing, x_ends, y_ends |]; [| trivial | easy].
+    rewrite (greedy_step next _ Equals); [| unfold first; rewrite while_comparing, x_ends, y_ends; trivial | easy].
     f_equal. rewrite prefix_goes_on.
     rewrite (greedy_step next _ (sign_token minus)); [| trivial | now destruct minus]. rewrite <- its_sign.
     f_equal. rewrite prefix_goes_on, <- app_assoc. cbn [app].

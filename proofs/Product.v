@@ -15,7 +15,8 @@ Definition page_question (a b : nat) : text := page (digits a) (digits b) [] [].
 
 (** ** Addresses
 
-    A token has a _part_ (0 and 1 the factors, 2 the page), a row, and a _step_, how far it is from the sign before it. *)
+    A token has a _part_ (0 and 1 the factors, 2 the page), a row, and a _step_, how far it is from the sign before
+    it. *)
 
 Definition page_place : Type := nat * nat * nat.
 
@@ -521,7 +522,8 @@ Proof.
   change (0 / 2) with 0. rewrite above_is.
   replace (digit_at y (length y)) with (@None token) by (unfold digit_at; now rewrite (proj2 (nth_error_None _ _))).
   destruct (total_after x y (length y)) as [| r l] eqn:above.
-  { pose proof (length_of_total x y (length y)) as long. rewrite above in long. destruct (length y); simpl in long; lia. }
+  { pose proof (length_of_total x y (length y)) as long. rewrite above in long.
+    destruct (length y); simpl in long; lia. }
   destruct (length y) as [| j]; [lia |]. apply (in_map entry_end _ r), all_digits_complete.
 Qed.
 
@@ -562,19 +564,24 @@ Proof.
 Qed.
 
 (** Let the next token on a page be decided by what is seen in the six slots alone, and rightly in every context of the
-    list. Then greedy decoding after [a*b=] writes, whatever the numbers, a row for each digit of [b], each ended by [=],
-    and then the end token. Without its carries a row has the digits of [a] times the digits of [b] so far, and the last
+    list. Then greedy decoding after [a*b=] writes, whatever the numbers, a row for each digit of [b], each ended by
+    [=], and then the end token. Without its carries a row has the digits of [a] times the digits of [b] so far, and the last
     those of [a * b]. *)
 Theorem multiplies_all_numbers :
   forall (next : text -> token) (decide : list (page_slot * token) -> token),
-    (forall x y rows row, next (page x y rows row) = decide (visible_on_page (page x y rows row))) ->
-    (forall v t, In (v, t) page_table -> decide (keys_on_page v) = t) ->
+    (forall x y rows row,
+      next (page x y rows row) =
+        decide (visible_on_page (page x y rows row))) ->
+    (forall v t, In (v, t) page_table ->
+      decide (keys_on_page v) = t) ->
     forall a b : nat,
       exists rows : list (list digit),
         (forall steps, length (flat_map ended rows) < steps ->
-          greedy next steps (page_question a b) = flat_map ended rows ++ [End]) /\
+          greedy next steps (page_question a b) =
+            flat_map ended rows ++ [End]) /\
         length rows = length (digits b) /\
-        (forall i row, nth_error rows i = Some row -> number (every_second row) = a * (b mod 10 ^ S i)) /\
+        (forall i row, nth_error rows i = Some row ->
+          number (every_second row) = a * (b mod 10 ^ S i)) /\
         number (every_second (last rows [])) = a * b.
 Proof.
   intros next decide local is_right a b.

@@ -1,11 +1,11 @@
 (** * What is printed for others to compare
 
-    What the theorems rest on; the lists of contexts of sums, differences and products, for comparison with those that the
-    certificates name; and what the last token sees, after every token that is written in one text of each operation, for
-    comparison with what the model's program masks.
+    What the theorems rest on; the lists of contexts of sums, differences and products, for comparison with those that
+    the certificates name; and what the last token sees, after every token that is written in one text of each
+    operation, for comparison with what the model's program masks.
 
-    An entry is a number, whose hexadecimal digits after the first are a token each: its place in the vocabulary, or 15 for
-    an empty slot. *)
+    An entry is a number, whose hexadecimal digits after the first are a token each: its place in the vocabulary, or 15
+    for an empty slot. *)
 
 From Coq Require Import Uint63.
 From Adder Require Import Adder Difference Product.
@@ -37,8 +37,8 @@ Definition of_products : list int :=
 
 (** What is seen after each token: a slot and a token in turn. *)
 Definition after_each (seen : text -> list (int * token)) (question answer : text) : list int :=
-  map (fun n => entry (flat_map (fun '(slot, t) => [slot; code_of_token (Some t)]) (seen (question ++ firstn n answer))))
-      (seq 0 (S (length answer))).
+  let codes := flat_map (fun '(slot, t) => [slot; code_of_token (Some t)]) in
+  map (fun n => entry (codes (seen (question ++ firstn n answer)))) (seq 0 (S (length answer))).
 
 (** A key of a sum is known by its number and its distance. *)
 Definition slot_of_key (number distance : nat) : int :=

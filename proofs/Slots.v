@@ -22,7 +22,8 @@ Fixpoint in_slots (more : nat) (all : list (place * token)) : list (name * token
 
 Lemma in_slots_app : forall more l m, in_slots more (l ++ m) = in_slots (length m + more) l ++ in_slots more m.
 Proof.
-  induction l as [| k l hypothesis]; intros; trivial. simpl. now rewrite app_length, hypothesis, <- app_assoc, Nat.add_assoc.
+  induction l as [| k l hypothesis]; intros; trivial. simpl.
+  now rewrite app_length, hypothesis, <- app_assoc, Nat.add_assoc.
 Qed.
 
 Definition in_slot (s : name) (t : option token) : list (name * token) :=

@@ -12,11 +12,12 @@ import statistics
 import torch
 from timing import growth, in_turns, report, summary
 
+from arithlib import checkpoints
 from arithlib.evaluation import cross_entropy
 from arithlib.experiments import ModularObjective
 from arithlib.models.grokking import GrokkingConfig, GrokkingTransformer
 from arithlib.tasks.modular import ModularAddition
-from arithlib.training import AdamW
+from arithlib.training import AdamW, subnormals_as_zero
 
 ROUNDS, STEPS = 7, 10
 
@@ -123,6 +124,16 @@ def contest() -> dict:
     return {"contestants": found, "gflops": rate / 1e9, "floor_share": floor / found["arithlib"]["seconds"]}
 
 
+def certain() -> dict:
+    """A step from the weights of a run that has grokked, with subnormal numbers, and with zeros for them."""
+    steps = {}
+    for name, kept in (("subnormal numbers are zero", False), ("they are kept", True)):
+        model = checkpoints.load("grokking-s0").model.requires_grad_(True)
+        step = step_of(model, ours(model, ModularAddition()))
+        steps[name] = step if kept else subnormals_as_zero()(step)
+    return summary(in_turns(steps, ROUNDS, STEPS), "subnormal numbers are zero")
+
+
 def by_width(widths=(32, 64, 128, 256, 512)) -> dict:
     """Seconds of a step by d_model, everything else in proportion."""
     steps = {}
@@ -138,6 +149,8 @@ def main():
     report(found["contestants"], "arithlib")
     print(f"matmul of the training shape: {found['gflops']:.0f} GFLOP/s; at that rate the matrix products of the '='")
     print(f"position would take {found['floor_share']:.0%} of our step")
+    print("from the end of a run:")
+    report(certain(), "subnormal numbers are zero")
 
 
 if __name__ == "__main__":

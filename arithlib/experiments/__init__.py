@@ -55,7 +55,7 @@ def get(name: str) -> Experiment:
         return found
     near = difflib.get_close_matches(name, EXPERIMENTS, n=3, cutoff=0.4)
     hint = f"Did you mean {' or '.join(near)}? " if near else ""
-    raise UnknownExperiment(f"no experiment is called {name!r}. {hint}`python -m arithlib list` shows all.")
+    raise UnknownExperiment(f"no experiment is called {name!r}. {hint}`python -m arithlib list '*'` shows all.")
 
 
 def match(pattern: str) -> list[Experiment]:

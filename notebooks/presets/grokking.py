@@ -30,6 +30,12 @@ def presets():
         "grokking-live", "seed 0 again, trained while the book is built, until its norm settles (chapter 10)", 6000,
         until=Settled(),
     )  # fmt: skip
+    yield GrokkingExperiment(
+        name="grokking-page", about="a small network, modulo 59, that a page trains (chapters 10 and 12)",
+        steps=1500, evaluate_every=10, optimizer=AdamW(lr=2e-3), ships_weights=False,
+        task=ModularAddition(p=59, train_fraction=0.45),
+        model=GrokkingConfig(p=59, d_model=32, n_heads=2, d_head=16, d_mlp=128),
+    )  # fmt: skip
     for seed in range(10):
         yield grok(
             f"grokking-s{seed}", "the main model, 20,000 epochs (chapters 10 to 12)", 20_000, seed,

@@ -23,10 +23,12 @@ STEPPERS = [name for name in CHAPTERS if "<hop-stepper" in (SITE / name).read_te
 ADDERS = [name for name in CHAPTERS if "<certified-adder" in (SITE / name).read_text("utf8")]
 NETWORKS = [name for name in CHAPTERS if "<grokked-network" in (SITE / name).read_text("utf8")]
 ABACI = [name for name in CHAPTERS if "<abacus-adder" in (SITE / name).read_text("utf8")]
+TRAININGS = [name for name in CHAPTERS if "<grokking-here" in (SITE / name).read_text("utf8")]
 MULTIPLIERS = [name for name in CHAPTERS if "<long-multiplication" in (SITE / name).read_text("utf8")]
 # Elements that are moved by hand.
 LIVE = (
-    "petal-explorer, helix-viewer, hop-stepper, certified-adder, grokked-network, abacus-adder, long-multiplication"
+    "petal-explorer, helix-viewer, hop-stepper, certified-adder, grokked-network, abacus-adder, long-multiplication, "
+    "grokking-here"
 )
 
 AXE = ROOT / "tests" / "vendor" / "axe-core" / "axe.min.js"
@@ -163,7 +165,7 @@ def test_a_faint_word_among_many_alike_is_seen_though_three_stand_for_all(page, 
 def test_without_scripts_the_text_the_figures_and_the_verdicts_are_there(chromium, address):
     context = chromium.new_context(java_script_enabled=False, viewport=DESK, base_url=address)
     page = context.new_page()
-    with_one = (EXPLORERS, VIEWERS, STEPPERS, ADDERS, NETWORKS, ABACI, MULTIPLIERS)
+    with_one = (EXPLORERS, VIEWERS, STEPPERS, ADDERS, NETWORKS, ABACI, MULTIPLIERS, TRAININGS)
     for name in (*(pages[0] for pages in with_one if pages), "book/scoreboard.html"):
         page.goto(name)
         assert page.locator("article h1").is_visible() and len(page.locator("article").inner_text()) > 2000

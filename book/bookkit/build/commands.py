@@ -192,7 +192,8 @@ def run(command: list[str], folder: Path) -> int:
 
 def show_options(command: str, description: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog=f"python -m bookkit {command}", description=description)
-    parser.add_argument("--no-browser", action="store_true", help="open none; the address is printed, and served until Ctrl-C")
+    waits = "open none; the address is printed, and served until Ctrl-C"
+    parser.add_argument("--no-browser", action="store_true", help=waits)
     parser.add_argument("--port", type=int, default=8000, help="first port to try (default 8000)")
     reach = "address to listen at (default 127.0.0.1, for this machine only; 0.0.0.0 in a container)"
     parser.add_argument("--host", default=THIS_MACHINE, help=reach)

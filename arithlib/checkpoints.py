@@ -23,7 +23,6 @@ from arithlib import experiments
 from arithlib.experiments import Experiment
 from arithlib.files import FileProblem, choose_device, device_name, load_tensors, save_tensors, sha256, write_atomic
 from arithlib.settings import from_json
-from arithlib.training import train
 
 HERE = Path(arithlib.__file__).resolve().parent
 WEIGHTS = HERE / "weights"  # the few models that travel inside the package
@@ -202,20 +201,7 @@ def make(
     state = folder / f"{name}.{experiment.hash()}.state.safetensors"
     torch.manual_seed(experiment.seed)
     model = experiment.build().to(device)
-    run = train(
-        model,
-        experiment.objective(model, device),
-        experiment.optimizer,
-        experiment.steps,
-        evaluate_every=experiment.evaluate_every,
-        snapshot_steps=experiment.snapshot_steps,
-        state=state,
-        label=name,
-        progress=progress,
-        after_step=experiment.after_step,
-        minutes=minutes,
-        until=experiment.until,
-    )
+    run = experiment.fit(model, device, state=state, label=name, progress=progress, minutes=minutes)
     if experiment.scale != "gpu":  # a run that was sized for a GPU has tests of that size, too
         model = model.cpu()
     model = experiment.kept_model(model).eval()

@@ -22,7 +22,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from arithlib.evaluation import logit_margin
-from arithlib.models.column import ANSWER, RELATIVE, ColumnTransformer
+from arithlib.models.column import ANSWER, RELATIVE, WINDOWED, ColumnTransformer
 from arithlib.tasks.operands import add as add_digits
 from arithlib.tasks.operands import digits_of, lengths_of
 from arithlib.tokenizer import ABSENT, ALPHABET, END, EQUALS, PLUS
@@ -72,7 +72,7 @@ def reach_of(model: ColumnTransformer) -> float:
     if positions not in RELATIVE:
         raise ValueError(f"positions = {positions!r}: sums are streamed where they are one of {', '.join(RELATIVE)}")
     if positions != "alibi":
-        return 0 if positions == "window" else math.inf
+        return 0 if positions in WINDOWED else math.inf
     c = model.score_table().abs().amax((0, 1, 2))
     own = model.near[:, ANSWER, 1]
     return math.ceil(float(((104 + 2 * c - own) / model.log_slope.exp()).max()))
@@ -104,7 +104,10 @@ def context_mid(model: ColumnTransformer, query: Tensor, keys: Tensor, number: T
     tokens, absent = keys.clamp(min=0), (keys == ABSENT)[..., None]
     scores = model.score_table()[query[:, None], number, tokens] + model.bias_at(number, distance)
     scores = scores * model.sharpness((keys != ABSENT).sum(1))[:, None, None]
-    pattern = scores.masked_fill(absent, -torch.inf).softmax(1)
+    scores = scores.masked_fill(absent, -torch.inf)
+    if model.config.positions == "window-sink":
+        scores = torch.cat([scores, model.sink.expand(len(scores), 1, -1)], 1)
+    pattern = scores.softmax(1)[:, : keys.shape[1]]
     x, _, _, v = model.token_tables()
     z = torch.einsum("nsh,nshk->nhk", pattern, v[number, tokens])
     return x[ANSWER, query] + model.out(z.flatten(1))
@@ -149,6 +152,7 @@ class Stream:
         values = torch.einsum("nvhk,dhk->nvhd", v, heads)[number]
         self.number, self.distance = number.numpy(), distance.numpy()
         self.slot, self.scaled = np.arange(len(number)), model.config.positions == "log-scaled"
+        self.sink = model.sink.numpy() if model.config.positions == "window-sink" else -math.inf
         self.x = x[ANSWER].numpy()
         self.scores = F.pad(scores, (0, 0, 0, 1), value=-torch.inf).numpy()  # (V, S, V + 1, H)
         self.values = F.pad(values, (0, 0, 0, 0, 0, 1)).numpy()  # (S, V + 1, H, D)
@@ -161,8 +165,9 @@ class Stream:
         scores = self.scores[query, self.slot, keys]
         if self.scaled:
             scores = scores * math.log((keys != ABSENT).sum())
-        weights = np.exp(scores - scores.max(0))
-        weights /= weights.sum(0)
+        top = np.maximum(scores.max(0), self.sink)
+        weights = np.exp(scores - top)
+        weights /= weights.sum(0) + np.exp(self.sink - top)
         mid = self.x[query] + weights.ravel() @ self.values[self.slot, keys].reshape(weights.size, -1)
         return (mid + np.maximum(mid @ w_in + b_in, 0) @ w_out + b_out) @ w_u + b_u
 

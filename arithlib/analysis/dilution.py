@@ -75,6 +75,8 @@ class Tables:
     def __init__(self, model: ColumnTransformer):
         if model.config.window != 1:
             raise ValueError(f"window = {model.config.window}: this analysis is about a window of one column")
+        if model.config.positions == "window-sink":
+            raise ValueError("positions = 'window-sink': this analysis knows no sink")
         self.model = model = copy.deepcopy(model).double()
         self.x, _, _, self.values = model.token_tables()
         scores = model.score_table()[:, : ANSWER + 1]

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from arithlib.certify.ball_arithmetic import Ball, einsum, margin, relu, softmax
-from arithlib.models.column import ANSWER, ColumnTransformer
+from arithlib.models.column import ANSWER, WINDOWED, ColumnTransformer
 from arithlib.streaming import OWN, WINDOW_SLOTS
 from arithlib.tokenizer import ABSENT, ALPHABET, END, EQUALS, PLUS
 
@@ -183,13 +183,18 @@ def logits(model: ColumnTransformer, contexts: np.ndarray) -> Ball:
 
     Raises ValueError for a model whose tokens see more than these slots.
     """
-    if model.config.positions != "window" or model.config.window != 1:
+    if model.config.positions not in WINDOWED or model.config.window != 1:
         raise ValueError("contexts have five slots only where window = 1 and everything else is masked")
     weights, x, q, k, v = token_tables(model)
     (number, distance), own = np.array(WINDOW_SLOTS).T, contexts[:, OWN]
     near = weights["near"].map(lambda part: part[:, number, distance].T)
-    keys, values = k[number, contexts], v[number, contexts]
-    return slot_logits(weights, x[ANSWER, own], q[ANSWER, own], keys, values, near, contexts == ABSENT)
+    keys, values, absent = k[number, contexts], v[number, contexts], contexts == ABSENT
+    if "sink" in weights:  # a slot that is never empty, of key and value zero
+        one_more = [(0, 0), (0, 1), (0, 0), (0, 0)]
+        keys, values = (each.map(lambda part: np.pad(part, one_more)) for each in (keys, values))
+        near = Ball.exact(np.concatenate([near.mid, weights["sink"].mid[None]]))
+        absent = np.pad(absent, [(0, 0), (0, 1)])
+    return slot_logits(weights, x[ANSWER, own], q[ANSWER, own], keys, values, near, absent)
 
 
 @dataclass(frozen=True)

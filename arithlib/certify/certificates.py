@@ -32,6 +32,10 @@ HYPOTHESES = [
     "The exponential of every score, as a softmax has it before the division, is relatively off by at most "
     "exp_error, in however many factors it is computed; but below 2^-126 it may be off by 2^-126 instead.",
 ]
+SINK_HYPOTHESES = [
+    "The model is what arithlib.models.column describes, with these weights, window 1 and a sink, the rest masked.",
+    *HYPOTHESES[1:],
+]
 UNWINDOWED_HYPOTHESES = [
     "The model is what arithlib.models.column describes, with these weights, window 1, far keys that decay: every "
     "token attends to itself and all before it, and those after it have weight 0. Addresses are exact integers, "
@@ -112,7 +116,8 @@ def _windowed(name, model, contexts):
     if len(found.open):
         a, b = met.witness(int(found.open[0]))
         raise _unproven(name, met.contexts, found, f"met in {a} + {b}, ")
-    return _leads(HYPOTHESES, contexts, met.contexts, found)
+    with_sink = model.config.positions == "window-sink"
+    return _leads(SINK_HYPOTHESES if with_sink else HYPOTHESES, contexts, met.contexts, found)
 
 
 def _written(name, model, contexts):

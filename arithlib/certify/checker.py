@@ -40,6 +40,10 @@ HYPOTHESES = [
     "The exponential of every score, as a softmax has it before the division, is relatively off by at most "
     "exp_error, in however many factors it is computed; but below 2^-126 it may be off by 2^-126 instead.",
 ]
+SINK_HYPOTHESES = [
+    "The model is what arithlib.models.column describes, with these weights, window 1 and a sink, the rest masked.",
+    *HYPOTHESES[1:],
+]
 FADING_HYPOTHESES = [
     "The model is what arithlib.models.column describes, with these weights, window 1, far keys that decay: every "
     "token attends to itself and all before it, and those after it have weight 0. Addresses are exact integers, "
@@ -99,9 +103,9 @@ def demand(condition, problem):
         raise Rejected(problem)
 
 
-def demand_words_and_numbers(certificate, fading, does):
+def demand_words_and_numbers(certificate, fading, sink, does):
     statement, hypotheses = {
-        "adds": (STATEMENT, FADING_HYPOTHESES if fading else HYPOTHESES),
+        "adds": (STATEMENT, FADING_HYPOTHESES if fading else SINK_HYPOTHESES if sink else HYPOTHESES),
         "multiplies": (PRODUCT_STATEMENT, PRODUCT_HYPOTHESES),
         "subtracts": (DIFFERENCE_STATEMENT, DIFFERENCE_HYPOTHESES),
     }[does]
@@ -127,13 +131,14 @@ def read(path):
             demand(np.isfinite(values).all(), f"{name} is not finite")
             tensors[name.removeprefix("model/")] = values.reshape(about["shape"])
     demand({"embedding.weight", "mlp_in.bias", "near"} <= {*tensors}, NO_WEIGHTS)
-    shapes = {name: values.shape for name, values in tensors.items() if name != "log_slope"}
+    shapes = {name: values.shape for name, values in tensors.items() if name not in ("log_slope", "sink")}
     V, F = len(ALPHABET), tensors["mlp_in.bias"].size
     keys = len(tensors["near"]) if "near_value" in tensors else 0  # of which a token has one each
     demand(keys in (0, PAGE_KEYS, DIFFERENCE_KEYS), NO_WEIGHTS)
     D, H = tensors["embedding.weight"].size // V, tensors["near"].size // (keys or 8)
     demand(H > 0 and D % H == 0 and shapes == layout(V, H, D, F, keys), NO_WEIGHTS)
-    demand("log_slope" not in tensors or tensors["log_slope"].shape == (H,), NO_WEIGHTS)
+    demand(all(tensors[name].shape == (H,) for name in ("log_slope", "sink") if name in tensors), NO_WEIGHTS)
+    demand(("log_slope" in tensors) + ("sink" in tensors) + (keys > 0) <= 1, NO_WEIGHTS)
     small = max(D, F) <= WIDEST and all(np.abs(values).max() <= LARGEST for values in tensors.values())
     demand(small, "numbers are so large, or so many, that float32 could overflow")
     return tensors, hashlib.sha256(content).hexdigest()
@@ -303,11 +308,15 @@ def leads(w, seen, right, unit, exp_error):
     size = largest(products).sum(-1) * scale + np.abs(near)
     low, high = widen(*(part.sum(-1) * scale + near for part in products), D // H + 6, size, unit)
     there = (seen >= 0)[..., None]
+    if "sink" in w:  # one more key that is always there; what is read of it is 0
+        low, high = (np.concatenate([part, np.broadcast_to(w["sink"], (C, 1, H))], 1) for part in (low, high))
+        there, keys = np.pad(there, ((0, 0), (0, 1), (0, 0)), constant_values=True), keys + 1
     top = np.where(there, high, -np.inf).max(1, keepdims=True)
     slack = 1 + exp_error + unit * (16 + 2 * np.where(there, top - low, 0).max(1, keepdims=True))
     low, high = np.where(there, np.exp(low - top), 0) / slack, np.where(there, np.exp(high - top), 0) * slack
     others = 1 - np.eye(keys)  # a key's share is least where it is least and all others are largest
     shares = low / (low + others @ high) / slack, high / (high + others @ low) * slack
+    shares = [share[:, : seen.shape[1]] for share in shares]
     read = [[part[number, seen] for part in v]]
     if by_place:
         read.append([w["near_value"]] * 2)
@@ -526,9 +535,8 @@ def check(weights_path, certificate_path):
     demand(("cases" in certificate) == ("log_slope" in weights), NO_WEIGHTS)
     demand(certificate["sha256"] == sha256, "the certificate is about other weights")
     by_place, fading = "near_value" in weights, "log_slope" in weights
-    demand(not (by_place and fading), NO_WEIGHTS)
     does = {PAGE_KEYS: "multiplies", DIFFERENCE_KEYS: "subtracts"}[len(weights["near"])] if by_place else "adds"
-    demand_words_and_numbers(certificate, fading, does)
+    demand_words_and_numbers(certificate, fading, "sink" in weights, does)
     demand(certificate["exp_error"] == EXP_ERROR, "the certificate grants another error to exp")
     found = {"adds": contexts, "multiplies": page_contexts, "subtracts": difference_contexts}[does]()
     stated = certificate["contexts"]

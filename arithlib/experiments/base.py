@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from arithlib import settings
-from arithlib.training import AdamW, Run, Settled
+from arithlib.training import AdamW, Run, Settled, train
 
 
 class NotAnAdder(ValueError):
@@ -88,6 +88,20 @@ class Experiment:
     def objective(self, model: nn.Module, device: torch.device):
         """What `training.train` minimises and measures."""
         raise TypeError(f"{type(self).__name__} does not say what it trains on")
+
+    def fit(self, model: nn.Module, device: torch.device, **sitting) -> Run:
+        """Train the model. sitting: what `training.train` wants to know of where, how long and how loudly."""
+        return train(
+            model,
+            self.objective(model, device),
+            self.optimizer,
+            self.steps,
+            evaluate_every=self.evaluate_every,
+            snapshot_steps=self.snapshot_steps,
+            after_step=self.after_step,
+            until=self.until,
+            **sitting,
+        )
 
     def kept_model(self, model: nn.Module) -> nn.Module:
         """What a checkpoint holds of a trained model: all of it, unless some was there for training alone."""

@@ -56,10 +56,12 @@ from arithlib.tokenizer import ABSENT, ALPHABET, END, EQUALS, TIMES
 # A learned bias for each head, number of the key and distance from 0 to `window`. Keys at any other distance ...
 RELATIVE = (
     "window",  # are masked
+    "window-sink",  # are masked, but a learned score may go to no key at all (an attention sink: Xiao et al. 2023)
     "alibi",  # lose a learned slope of score with each further column (Press et al. 2022)
     "full",  # have bias 0
     "log-scaled",  # have bias 0, and all scores are multiplied by the logarithm of the number of visible keys
 )
+WINDOWED = ("window", "window-sink")
 # A learned embedding of the index, which an offset moves along the table.
 TABLES = (
     "abacus",  # of digits; signs share row 0 (McLeish et al. 2024)
@@ -269,8 +271,9 @@ class ColumnTransformer(nn.Module):
         x = x + mlp_out(relu(mlp_in(x)))
         logits = unembedding(x)
 
-    bias: of RELATIVE `near[h, number of the key, distance]`, of GRID `near[slot, h]`, else 0. kernel: as in
-    `LoopedTransformer`; GRID needs the pattern and is always eager.
+    bias: of RELATIVE `near[h, number of the key, distance]`, of GRID `near[slot, h]`, else 0. A sink is one more term
+    exp(sink[h]) in the denominator of the softmax. kernel: as in `LoopedTransformer`; GRID needs the pattern and is
+    always eager.
     """
 
     def __init__(self, config: ColumnConfig, seed: int = 0):
@@ -298,6 +301,8 @@ class ColumnTransformer(nn.Module):
                 self.lines = nn.Embedding(c.n_rows, D)
         if c.positions == "alibi":
             self.log_slope = nn.Parameter(torch.zeros(H))
+        if c.positions == "window-sink":
+            self.sink = nn.Parameter(torch.zeros(H))
         if c.tied:
             self.unembedding.weight = self.embedding.weight
             self.register_state_dict_post_hook(_untie)
@@ -322,6 +327,9 @@ class ColumnTransformer(nn.Module):
         if self.config.positions == "log-scaled":
             factor = self.sharpness(torch.arange(1, tokens.shape[1] + 1, device=tokens.device))
             q, bias = q * factor[:, None, None], bias * factor[:, None]
+        if self.config.positions == "window-sink":  # a key and a value of zeros, before all others
+            k, v = (F.pad(each, (0, 0, 0, 0, 1, 0)) for each in (k, v))
+            bias = torch.cat([self.sink[:, None, None].expand(*bias.shape[:3], 1), bias], 3)
         z, pattern = attend(q, k, v, "eager" if by_slot or return_activations else self.kernel, bias)
         if by_slot:
             z = z + self._read_slots(pattern, self.slots(tokens))
@@ -330,6 +338,7 @@ class ColumnTransformer(nn.Module):
         logits = self.unembedding(post)
         if not return_activations:
             return logits
+        pattern = pattern[..., -tokens.shape[1] :]  # without the sink
         return logits, {"resid_pre": x, "resid_mid": mid, "resid_post": post, "pattern": pattern}
 
     def address(self, tokens: Tensor, offset: Tensor | None = None) -> Tensor | None:
@@ -410,7 +419,7 @@ class ColumnTransformer(nn.Module):
         nearest = distance.clamp(0, self.config.window)
         near = self.near.permute(1, 2, 0)[number, nearest]
         steps = (distance - nearest).abs()[..., None]
-        if self.config.positions == "window":
+        if self.config.positions in WINDOWED:
             far = torch.full_like(steps, -torch.inf, dtype=near.dtype)
         elif self.config.positions == "alibi":
             far = -self.log_slope.exp() * steps

@@ -4,6 +4,7 @@ Dimensions: B texts, T tokens, N tokens that are written in all of them, R slots
 """
 
 import random
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -14,7 +15,7 @@ from arithlib.tokenizer import CharacterTokenizer
 
 
 @dataclass(frozen=True)
-class WrittenOperation:
+class WrittenOperation(ABC):
     """An operation on two numbers of 1 to `max_digits` digits, all lengths equally likely, as text.
 
     Each says how a text is written and read, and what decides a token of it: its *context*, the key in each of R
@@ -37,22 +38,22 @@ class WrittenOperation:
         """The text up to the first sign of equality: both numbers, their lowest digits first."""
         return f"{str(a)[::-1]}{self.sign}{str(b)[::-1]}="
 
+    @abstractmethod
     def write(self, a: int, b: int) -> str:
         """The whole text, end token included."""
-        raise NotImplementedError
 
+    @abstractmethod
     def read(self, text: str) -> int:
         """What a text says the result is. Raises ValueError where it ends without one."""
-        raise NotImplementedError
 
     def encode(self, pairs: list[tuple[int, int]]) -> Tensor:
         """(B, T) tokens of the whole texts of B pairs, filled up with end tokens."""
         return CharacterTokenizer().encode_batch([self.write(a, b) for a, b in pairs], end=False)
 
+    @abstractmethod
     def contexts(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
         """Of (B, T) whole texts: (N, R) contexts, ABSENT in empty slots, text by text, and (N,) tokens to write."""
-        raise NotImplementedError
 
+    @abstractmethod
     def every_context(self) -> tuple[Tensor, Tensor]:
         """(C, R) the contexts that texts of numbers of any length can show, and (C,) the token to write in each."""
-        raise NotImplementedError

@@ -33,7 +33,7 @@ def every_context() -> Tensor:
     return situations(slots(model, 1), *covering_sums()).unique(dim=0)
 
 
-class _Answering(nn.Module):
+class Answering(nn.Module):
     """`context_logits` as a forward pass, which is what functional_call can call."""
 
     def __init__(self, model: ColumnTransformer):
@@ -55,7 +55,7 @@ class TinyObjective:
     def __init__(self, experiment: "TinyExperiment", model: ColumnTransformer):
         e = self.experiment = experiment
         self.kept, self.share = kept_weights(model, e.model), 0.0
-        self.answering = _Answering(model)
+        self.answering = Answering(model)
         drawn = torch.Generator().manual_seed(e.seed)
         problems = e.task.sample(e.sums, drawn)
         self.pool, self.every = situations(self.answering.slots, problems.a, problems.b), every_context()

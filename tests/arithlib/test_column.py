@@ -18,6 +18,7 @@ from arithlib.models.column import (
     RELATIVE,
     ROTARY,
     TABLES,
+    WINDOWED,
     ColumnConfig,
     ColumnTransformer,
     difference_address,
@@ -171,7 +172,7 @@ def score_by_hand(m, places, address, q, k, t, s, h):
     outside = max(0, -distance, distance - m.config.window)
     if outside == 0:
         score += float(m.near[h, number[s], distance])
-    elif kind == "window":
+    elif kind in WINDOWED:
         return None
     elif kind == "alibi":
         score -= outside * math.exp(float(m.log_slope[h]))
@@ -199,7 +200,8 @@ def by_hand(m, tokens, offset=0):
             values = {s: v[s, h] for s in weights}
             if m.config.positions in GRID:
                 values = {s: v[s, h] + m.near_value[slot_by_hand(m, places, t, s), h] for s in weights}
-            z.append(sum(w * values[s] for s, w in weights.items()) / sum(weights.values()))
+            sunk = math.exp(float(m.sink[h])) if m.config.positions == "window-sink" else 0.0
+            z.append(sum(w * values[s] for s, w in weights.items()) / (sum(weights.values()) + sunk))
         mid = x[t] + m.out(torch.cat(z))
         logits.append(m.unembedding(mid + m.mlp_out(m.mlp_in(mid).clamp(min=0))))
     return torch.stack(logits)
@@ -213,7 +215,11 @@ def test_the_forward_is_the_definition(positions, more):
     torch.testing.assert_close(logits, torch.stack([by_hand(model, row) for row in tokens]), rtol=1e-6, atol=1e-6)
     torch.testing.assert_close(model(tokens), logits)
     B, T = tokens.shape
-    torch.testing.assert_close(activations["pattern"].sum(-1), torch.ones(B, 2, T).double())
+    kept = activations["pattern"].sum(-1)
+    if positions == "window-sink":
+        assert (kept > 0).all() and (kept < 1).all()
+    else:
+        torch.testing.assert_close(kept, torch.ones(B, 2, T).double())
     assert set(activations) == {"resid_pre", "resid_mid", "resid_post", "pattern"}
     torch.testing.assert_close(model.add_neurons(activations["resid_mid"]), activations["resid_post"])
     torch.testing.assert_close(model.unembedding(activations["resid_post"]), logits)
@@ -265,7 +271,7 @@ def test_a_windowed_answer_depends_on_two_columns_and_its_own_digit_alone(positi
         for changed in set(range(place + 1)) - {4, 9}:
             other = text[:changed] + str((int(text[changed]) + 1) % 10) + text[changed + 1 :]
             same = torch.equal(model(encode(other))[0, place], logits)
-            assert same == (positions == "window" and changed not in seen), (place, changed)
+            assert same == (positions in WINDOWED and changed not in seen), (place, changed)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -322,7 +328,8 @@ def test_a_reach_leaves_what_is_near_and_the_rest_keeps_its_proportions(position
         kept = [s for s in range(t + 1) if -1 <= index[t] + 1 - index[s] <= 2]
         lost = [s for s in range(len(index)) if s not in kept]
         assert (held[:, t, lost] == 0).all()
-        torch.testing.assert_close(held[:, t, kept], free[:, t, kept] / free[:, t, kept].sum(-1, keepdim=True))
+        held_there, free_there = (one[:, t, kept] / one[:, t, kept].sum(-1, keepdim=True) for one in (held, free))
+        torch.testing.assert_close(held_there, free_there)
 
 
 def test_without_a_vector_for_its_number_three_equal_digits_and_one_would_look_the_same():
@@ -375,7 +382,7 @@ def test_what_does_not_exist_is_refused():
         ({"d_model": 6, "positions": "rotary"}, "not a multiple of 2 n_heads = 4"),
         ({"window": 0}, "at least 1"),
         ({"n_rows": 0}, "at least 1"),
-        ({"positions": "polar"}, "window, alibi, full, log-scaled, abacus"),
+        ({"positions": "polar"}, "window, window-sink, alibi, full, log-scaled, abacus"),
     ],
 )
 def test_impossible_configurations_are_refused(wrong, message):

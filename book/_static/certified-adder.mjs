@@ -434,7 +434,7 @@ export const describe = (a, b, { written, met, lead, stopped }) => {
   const verdict = same ? "That is right." : `That is wrong: the sum is ${shown(right)}.`;
   return (
     `The network writes ${shown(a)} + ${shown(b)} = ${shown(written)}. ${verdict} ` +
-    `It met ${grouped(met)} different situations; what it wrote was ahead by at least ${atLeast(lead, 1)}.`
+    `It met ${grouped(met)} different situations; what it wrote was ahead of all else by at least ${atLeast(lead, 1)} logits.`
   );
 };
 
@@ -658,7 +658,7 @@ class CertifiedAdder extends HTMLElement {
     svg.innerHTML = drawing(a, b, written, i, pattern, best);
     this.#at("column").setAttribute("aria-valuetext", `${i + 1} of ${written.length + 1}`);
     this.#say("place", `${grouped(i + 1)} of ${grouped(written.length + 1)}, from the right`);
-    this.#say("at", `It sees ${text(context)} and writes ${name(best)}, ahead of ${name(second)} by ${atLeast(lead, 1)}.`);
+    this.#say("at", `It sees ${text(context)} and writes ${name(best)}, ahead of ${name(second)} by ${atLeast(lead, 1)} logits.`);
     const key = (h) => `<li><span style="background: ${COLOURS[h % COLOURS.length]}"></span>head ${h}</li>`;
     this.shadowRoot.querySelector(".heads").innerHTML = [...pattern[OWN].keys()].map(key).join("");
   }

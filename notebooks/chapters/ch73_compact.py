@@ -28,7 +28,7 @@ from chapters.ch73_experiments import Answering, every_context
 GAIN = 10.0  # of what attention reads: a constant, without which values would have to grow for long
 LAST = 18  # the smallest sum of ten or more that is trained on at first
 LEARNED, PATIENCE = 0.05, 60  # the next smaller one is admitted at this loss, or after so many steps
-CUTS = {60: 8, 150: 6, 400: 4, 600: 3}  # step -> how many starts go on, those that are furthest
+CUTS = {60: 10, 150: 8, 400: 6, 600: 4, 1000: 2}  # step -> how many starts go on, those that are furthest
 REMEMBERED = 0.8  # of the running mean of a start's losses, at each step
 FARTHEST = 2.0  # that one step may go
 
@@ -212,7 +212,7 @@ class CompactExperiment(Experiment):
 
     model: ColumnConfig
     starts: int = 24
-    batch_size: int = 256
+    batch_size: int = 512
 
     network = ColumnTransformer
 
@@ -244,7 +244,7 @@ class CompactExperiment(Experiment):
         draw = torch.Generator().manual_seed(self.seed)
         stack, likely, S = Stack(self.model, initial(self.model, self.starts, draw)), curriculum(), self.starts
         every, alive = stack.numbers.clone(), torch.arange(S)
-        wrong, admitted = torch.zeros(S, dtype=torch.long), torch.full((S,), LAST)
+        wrong, admitted, hardest = torch.zeros(S, dtype=torch.long), torch.full((S,), LAST), None
         smallest, loss, since = torch.full((S,), LAST), torch.full((S,), 3.0), torch.zeros(S)
 
         def note():
@@ -255,14 +255,15 @@ class CompactExperiment(Experiment):
                 note()
                 going = (smallest + loss.clamp(max=5)).topk(CUTS[step], largest=False).indices
                 stack.keep(going)
+                hardest = None
                 alive, smallest, loss, since = alive[going], smallest[going], loss[going], since[going]
             weights = likely[smallest - 10]
             complete = (smallest == 10) & (since > 40)
-            if complete.any():  # from here on what is hardest is drawn most
-                if step % 5 == 0 or len(hardest) != len(alive):
+            if complete.any():  # from here on half of a batch is drawn from what is hard
+                if step % 5 == 0 or hardest is None:
                     hardest = stack.losses().add(1e-4).sqrt()
-                    hardest = hardest / hardest.sum(1, keepdim=True) + 0.3 / hardest.shape[1]
-                weights = torch.where(complete[:, None], hardest, weights)
+                    hardest = hardest / hardest.sum(1, keepdim=True)
+                weights = torch.where(complete[:, None], (weights / weights.sum(1, keepdim=True) + hardest) / 2, weights)
             batch = torch.multinomial(weights, self.batch_size, replacement=True, generator=draw)
             loss = REMEMBERED * loss + (1 - REMEMBERED) * stack.step(batch)
             since += 1

@@ -7,7 +7,7 @@ from arithlib.experiments import sweep
 from arithlib.models.column import ColumnConfig
 from chapters.ch73_compact import CompactExperiment
 
-STEPS = 800
+STEPS = 1500
 
 
 def presets():

@@ -12,8 +12,9 @@ TABLE = (
     '<div class="pst-scrollable-table-container" id="{}"><table style="width: {}px"><tr><td>1</td></tr></table></div>'
 )
 PAGE = f"""<!doctype html><html data-theme="light">
-<link rel="icon" href="data:,"><link rel="stylesheet" href="book.css"><body class="bd-content">
+<style>div.math {{ display: flex; flex-direction: row-reverse }}</style><link rel="icon" href="data:,"><link rel="stylesheet" href="book.css"><body class="bd-content">
 <figure id="figure"><img class="wide" alt="" src="{DRAWING}"><figcaption>A caption</figcaption></figure>
+<div class="math" id="equation"><span class="eqno">(1)</span><div style="flex: 0 0 900px">a = b</div></div>
 {TABLE.format("wide", 900)}{TABLE.format("narrow", 200)}</body></html>"""
 # Pixels that fade left and right of what scrolls once the element is scrolled to this part of its way.
 FADES = """([id, part]) => {
@@ -34,7 +35,7 @@ def address(tmp_path_factory):
 
 
 @pytest.mark.parametrize("motion", ["no-preference", "reduce"])
-@pytest.mark.parametrize("id", ["figure", "wide"])
+@pytest.mark.parametrize("id", ["figure", "wide", "equation"])
 def test_the_edge_behind_which_there_is_more_fades(page, id, motion):
     page.emulate_media(reduced_motion=motion)
     page.goto("index.html")

@@ -56,7 +56,7 @@ from arithlib.tokenizer import ABSENT, ALPHABET, END, EQUALS, TIMES
 # A learned bias for each head, number of the key and distance from 0 to `window`. Keys at any other distance ...
 RELATIVE = (
     "window",  # are masked
-    "window-sink",  # are masked, but a learned score may go to no key at all (an attention sink: Xiao et al. 2023)
+    "window-sink",  # are masked, but a learned score may go to no key at all (an attention sink: Xiao et al. 2024)
     "alibi",  # lose a learned slope of score with each further column (Press et al. 2022)
     "full",  # have bias 0
     "log-scaled",  # have bias 0, and all scores are multiplied by the logarithm of the number of visible keys

@@ -7,6 +7,7 @@ the weights of a `ColumnTransformer`, which can then be decoded, certified and c
 Dimensions: S starts, n trained numbers, C contexts that there are, B of a batch, V vocabulary, D d_model, F d_mlp.
 """
 
+import time
 from dataclasses import dataclass
 from math import prod
 
@@ -18,7 +19,7 @@ from torch.func import functional_call, jacfwd, vmap
 from tqdm.auto import tqdm
 
 from arithlib.experiments.base import Experiment
-from arithlib.models.column import ANSWER, N_NUMBERS, ColumnConfig, ColumnTransformer
+from arithlib.models.column import ColumnConfig, ColumnTransformer
 from arithlib.settings import of_kind
 from arithlib.streaming import add
 from arithlib.tokenizer import ABSENT, ALPHABET, END
@@ -29,8 +30,10 @@ GAIN = 10.0  # of what attention reads: a constant, without which values would h
 LAST = 18  # the smallest sum of ten or more that is trained on at first
 LEARNED, PATIENCE = 0.05, 60  # the next smaller one is admitted at this loss, or after so many steps
 CUTS = {60: 10, 150: 8, 400: 6, 600: 4, 1000: 2}  # step -> how many starts go on, those that are furthest
+LAST_PHASE, LARGER = 1000, 4  # from that step on batches are so many times as large, and of what is hard alone
 REMEMBERED = 0.8  # of the running mean of a start's losses, at each step
 FARTHEST = 2.0  # that one step may go
+PENALTY = 1e-6  # on the square of the numbers: without it they grow until float32 cannot tell the leads
 
 
 # ---- from the numbers to the weights -----------------------------------------------------------------------------
@@ -174,11 +177,11 @@ class Stack:
         contexts = self.contexts[batch]
         logits, slopes = self.logits_of(self.numbers, contexts), self.slopes_of(self.numbers, contexts)
         p, right = logits.softmax(2), F.one_hot(contexts[..., -1], len(ALPHABET))
-        B, before = batch.shape[1], self._mean_loss(logits, contexts)
-        gradient = torch.einsum("sbv,sbvn->sn", p - right, slopes) / B
+        B, before = batch.shape[1], self._objective(self.numbers, logits, contexts)
+        gradient = torch.einsum("sbv,sbvn->sn", p - right, slopes) / B + 2 * PENALTY * self.numbers
         apart = slopes - torch.einsum("sbv,sbvn->sbn", p, slopes)[:, :, None]
         apart = (apart * p.sqrt()[..., None]).flatten(1, 2)
-        curvature = apart.transpose(1, 2) @ apart / B
+        curvature = apart.transpose(1, 2) @ apart / B + 2 * PENALTY * torch.eye(gradient.shape[1])
         scale = curvature.diagonal(dim1=1, dim2=2) + 1e-3
         fell = torch.zeros(len(self.numbers), dtype=torch.bool)
         moved = self.numbers.clone()
@@ -186,9 +189,10 @@ class Stack:
             damped = curvature + torch.diag_embed(self.damping[:, None] * scale)
             step = torch.linalg.solve(damped, gradient)
             step = step * (FARTHEST / step.norm(dim=1, keepdim=True)).clamp(max=1)
-            lower = self._mean_loss(self.logits_of(self.numbers - step, contexts), contexts) < before
+            tried = self.numbers - step
+            lower = self._objective(tried, self.logits_of(tried, contexts), contexts) < before
             now = lower & ~fell
-            moved[now], fell = (self.numbers - step)[now], fell | lower
+            moved[now], fell = tried[now], fell | lower
             change = torch.where(now, 0.5 if attempt == 0 else 1.0, torch.where(fell, 1.0, 3.0))
             self.damping = (self.damping * change).clamp(1e-4, 1e4)
             if fell.all():
@@ -200,15 +204,16 @@ class Stack:
         """Go on with these starts alone."""
         self.numbers, self.damping = self.numbers[which], self.damping[which]
 
-    def _mean_loss(self, logits, contexts):
+    def _objective(self, numbers, logits, contexts):
         right = contexts[..., -1].flatten()
-        return F.cross_entropy(logits.flatten(0, 1), right, reduction="none").view(contexts.shape[:2]).mean(1)
+        losses = F.cross_entropy(logits.flatten(0, 1), right, reduction="none").view(contexts.shape[:2])
+        return losses.mean(1) + PENALTY * numbers.square().sum(1)
 
 
 @of_kind("compact")
 @dataclass(frozen=True, kw_only=True)
 class CompactExperiment(Experiment):
-    """An adder of few numbers: the best of several starts, which are trained side by side. Few are kept to the end."""
+    """An adder of few numbers: the best of several starts, which are trained side by side, few of them to the end."""
 
     model: ColumnConfig
     starts: int = 24
@@ -226,6 +231,7 @@ class CompactExperiment(Experiment):
         ten on that it was trained on. numbers: (1, n) those of the best.
         """
         bar = tqdm(range(self.steps), desc=label, disable=None if progress is None else not progress)
+        started = time.perf_counter()
         numbers, wrong, admitted = self.search(bar)
         best = int(wrong.argmin())
         model.load_state_dict(expand(numbers[best], self.model))
@@ -235,7 +241,7 @@ class CompactExperiment(Experiment):
             "admitted": admitted[None].numpy(),
             "numbers": numbers[best][None].numpy(),
         }
-        return Run(history, {}, bar.format_dict["elapsed"])
+        return Run(history, {}, time.perf_counter() - started)
 
     @subnormals_as_zero()
     @torch.no_grad()
@@ -257,14 +263,17 @@ class CompactExperiment(Experiment):
                 stack.keep(going)
                 hardest = None
                 alive, smallest, loss, since = alive[going], smallest[going], loss[going], since[going]
-            weights = likely[smallest - 10]
+            weights, size, half = likely[smallest - 10], self.batch_size, 0.5
             complete = (smallest == 10) & (since > 40)
-            if complete.any():  # from here on half of a batch is drawn from what is hard
+            if step >= LAST_PHASE:
+                complete, size, half = torch.ones_like(complete), LARGER * size, 0.8
+            if complete.any():
                 if step % 5 == 0 or hardest is None:
                     hardest = stack.losses().add(1e-4).sqrt()
                     hardest = hardest / hardest.sum(1, keepdim=True)
-                weights = torch.where(complete[:, None], (weights / weights.sum(1, keepdim=True) + hardest) / 2, weights)
-            batch = torch.multinomial(weights, self.batch_size, replacement=True, generator=draw)
+                mixed = (1 - half) * weights / weights.sum(1, keepdim=True) + half * hardest
+                weights = torch.where(complete[:, None], mixed, weights)
+            batch = torch.multinomial(weights, size, replacement=True, generator=draw)
             loss = REMEMBERED * loss + (1 - REMEMBERED) * stack.step(batch)
             since += 1
             ready = (smallest > 10) & (((loss < LEARNED) & (since > 5)) | ((since > PATIENCE) & (step > 150)))

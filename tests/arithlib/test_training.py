@@ -225,7 +225,7 @@ def make_saving_always(folder: Path, after_step=None) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(experiments.EXPERIMENTS, "killed", TO_BE_KILLED)
         changed = {"save_every": 0, "after_step": after_step}
-        patch.setattr(checkpoints, "train", lambda *given, **more: train(*given, **(more | changed)))
+        patch.setattr(experiments.base, "train", lambda *given, **more: train(*given, **(more | changed)))
         threads = torch.get_num_threads()
         torch.set_num_threads(1)
         checkpoints.make("killed", folder, device="cpu", progress=False)

@@ -18,6 +18,7 @@ from torch import Tensor
 from torch.func import functional_call, jacfwd, vmap
 from tqdm.auto import tqdm
 
+from arithlib.certify.addition import examine, reachable
 from arithlib.experiments.base import Experiment
 from arithlib.models.column import ColumnConfig, ColumnTransformer
 from arithlib.settings import of_kind
@@ -284,3 +285,74 @@ class CompactExperiment(Experiment):
 
     def add(self, model, a, b):
         return add(model, a, b)
+
+
+# ---- leads that rounding cannot undo -----------------------------------------------------------------------------
+
+ROOM = 0.7  # of what rounding may cost: the unit in which leads are measured
+AGAIN = 5  # steps after which that cost is computed again
+
+
+class Settling(Stack):
+    """One start, its leads in units of what rounding may cost them, context by context; all contexts at each step.
+
+    Operands are alike, so one context stands for those in which their digits are exchanged.
+    """
+
+    def __init__(self, config: ColumnConfig, numbers: Tensor):
+        super().__init__(config, numbers[None])
+        self.written_out = ColumnTransformer(config)
+        (a, b, c, next_a, next_b), right = (
+            torch.from_numpy(reachable().contexts).T,
+            torch.from_numpy(reachable().right),
+        )
+        pairs = (
+            torch.minimum(next_a, next_b),
+            torch.minimum(a, b),
+            torch.maximum(next_a, next_b),
+            torch.maximum(a, b),
+        )
+        alike, belongs = torch.stack([*pairs, c, right], 1).unique(dim=0, return_inverse=True)
+        self.one_of_them = torch.zeros(len(alike), dtype=torch.long).scatter_(0, belongs, torch.arange(len(belongs)))
+        which = torch.arange(len(alike))
+        self.contexts, self.unit = (
+            torch.cat([alike[:, :-1], which[:, None], alike[:, -1:]], 1),
+            torch.ones(len(alike)),
+        )
+
+    def answer(self, numbers, contexts):
+        plain = torch.cat([contexts[:, :-2], contexts[:, -1:]], 1)
+        return super().answer(numbers, plain) / self.unit[contexts[:, -2], None]
+
+    def examine(self) -> float:
+        """Set the units anew. By how much each lead exceeds what a certificate asks for, at least."""
+        self.written_out.load_state_dict(expand(self.numbers[0], self.config))
+        found = examine(self.written_out)
+        cost = torch.from_numpy(found.lead - found.assured)
+        self.unit = (ROOM * cost[self.one_of_them]).clamp(min=0.3).float()
+        return float((torch.from_numpy(found.lead) - 1.25 * cost).min())
+
+
+@of_kind("compact-settled")
+@dataclass(frozen=True, kw_only=True)
+class SettledExperiment(CompactExperiment):
+    """A compact adder, trained on until rounding can undo none of its leads, or for all steps. start: its name."""
+
+    start: str
+
+    @subnormals_as_zero()
+    @torch.no_grad()
+    def search(self, steps):
+        from arithlib import checkpoints  # it imports the experiments
+
+        stack = Settling(self.model, torch.from_numpy(checkpoints.read(self.start).history["numbers"][-1]))
+        best, kept = -torch.inf, stack.numbers
+        for step in steps:
+            if step % AGAIN == 0:
+                room = stack.examine()
+                if room > best:
+                    best, kept = room, stack.numbers.clone()
+                if room > 0:
+                    break
+            stack.step(torch.arange(len(stack.contexts))[None])
+        return kept, Stack(self.model, kept).wrong(), torch.tensor([10])

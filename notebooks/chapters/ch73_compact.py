@@ -18,6 +18,7 @@ from torch import Tensor
 from torch.func import functional_call, jacfwd, vmap
 from tqdm.auto import tqdm
 
+from arithlib.certify import checker
 from arithlib.certify.addition import examine, reachable
 from arithlib.experiments.base import Experiment
 from arithlib.models.column import ColumnConfig, ColumnTransformer
@@ -325,12 +326,14 @@ class Settling(Stack):
         return super().answer(numbers, plain) / self.unit[contexts[:, -2], None]
 
     def examine(self) -> float:
-        """Set the units anew. By how much each lead exceeds what a certificate asks for, at least."""
+        """Set the units anew. By how much each lead exceeds what a certificate and its checker ask for, at least."""
         self.written_out.load_state_dict(expand(self.numbers[0], self.config))
-        found = examine(self.written_out)
-        cost = torch.from_numpy(found.lead - found.assured)
-        self.unit = (ROOM * cost[self.one_of_them]).clamp(min=0.3).float()
-        return float((torch.from_numpy(found.lead) - 1.25 * cost).min())
+        found, met = examine(self.written_out), reachable()
+        weights = {name: weight.double().numpy() for name, weight in self.written_out.state_dict().items()}
+        checked = checker.leads(weights, met.contexts, met.right, *checker.FLOAT32)
+        cost = np.maximum(1.25 * (found.lead - found.assured), found.lead - checked)
+        self.unit = torch.from_numpy(ROOM * cost).float()[self.one_of_them].clamp(min=0.3)
+        return float((found.lead - cost).min())
 
 
 @of_kind("compact-settled")

@@ -11,11 +11,15 @@ DRAWING = "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' width='7
 TABLE = (
     '<div class="pst-scrollable-table-container" id="{}"><table style="width: {}px"><tr><td>1</td></tr></table></div>'
 )
+# As the theme lays an equation out: in a row that begins at its end.
+EQUATION = (
+    '<style>div.math { display: flex; flex-direction: row-reverse }</style><div class="math" id="equation">'
+    '<span class="eqno">(1)</span><div style="flex: 0 0 900px">a = b</div></div>'
+)
 PAGE = f"""<!doctype html><html data-theme="light">
-<style>div.math {{ display: flex; flex-direction: row-reverse }}</style><link rel="icon" href="data:,"><link rel="stylesheet" href="book.css"><body class="bd-content">
+<link rel="icon" href="data:,"><link rel="stylesheet" href="book.css"><body class="bd-content">
 <figure id="figure"><img class="wide" alt="" src="{DRAWING}"><figcaption>A caption</figcaption></figure>
-<div class="math" id="equation"><span class="eqno">(1)</span><div style="flex: 0 0 900px">a = b</div></div>
-{TABLE.format("wide", 900)}{TABLE.format("narrow", 200)}</body></html>"""
+{EQUATION}{TABLE.format("wide", 900)}{TABLE.format("narrow", 200)}</body></html>"""
 # Pixels that fade left and right of what scrolls once the element is scrolled to this part of its way.
 FADES = """([id, part]) => {
     const all = document.getElementById(id), shown = all.querySelector('img') ?? all

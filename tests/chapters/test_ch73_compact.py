@@ -6,7 +6,8 @@ import torch
 import torch.nn.functional as F
 
 from arithlib import checkpoints, experiments
-from arithlib.certify.addition import reachable
+from arithlib.certify import checker
+from arithlib.certify.addition import examine, reachable
 from arithlib.certify.mutants import answers
 from arithlib.models.column import ColumnConfig, ColumnTransformer
 from arithlib.streaming import slots
@@ -157,3 +158,39 @@ def test_a_shipped_adder_is_written_out_from_its_numbers_and_wrong_as_often_as_s
     [history] = trained.history["numbers"]
     torch.testing.assert_close(compact.expand(torch.from_numpy(history), run.model), dict(trained.model.state_dict()))
     assert (answers(trained.model) != reachable().right).sum() == trained.history["wrong"].min()
+
+
+# ---- leads that rounding cannot undo -----------------------------------------------------------------------------
+
+
+@torch.no_grad()
+def test_leads_are_measured_in_units_of_what_rounding_may_cost_and_one_context_stands_for_its_mirror_images():
+    settling, model = compact.Settling(SIZE, numbers()[0]), ColumnTransformer(SIZE)
+    model.load_state_dict(compact.expand(settling.numbers[0], SIZE))
+    found, met, room = examine(model), reachable(), settling.examine()
+    weights = {name: weight.double().numpy() for name, weight in model.state_dict().items()}
+    checked = checker.leads(weights, met.contexts, met.right, *checker.FLOAT32)
+    cost = np.maximum(1.25 * (found.lead - found.assured), found.lead - checked)
+    assert room == pytest.approx((found.lead - cost).min())
+    logits = settling.answer(settling.numbers[0], settling.contexts) * settling.unit[:, None]
+    by_context = {
+        (frozenset([(d, a), (e, b)]), c): place for place, (a, b, c, d, e) in enumerate(met.contexts.tolist())
+    }
+    plain = compact.Stack(SIZE, settling.numbers)
+    for row in settling.contexts[::97]:
+        first, last, second, before, own, which, right = row.tolist()
+        given = torch.tensor([[first, last, second, before, own, right], [second, before, first, last, own, right]])
+        one, mirrored = plain.answer(settling.numbers[0], given)
+        torch.testing.assert_close(one, mirrored)
+        torch.testing.assert_close(logits[which], one, rtol=1e-4, atol=1e-4)
+        places = [p for p in (by_context.get((frozenset([(first, x), (second, y)]), own)) for x, y in
+                              ((last, before), (before, last))) if p is not None]  # fmt: skip
+        unit = float(settling.unit[which])
+        assert any(unit == pytest.approx(max(0.3, compact.ROOM * cost[p]), rel=1e-3) for p in places)
+        assert right in {int(met.right[p]) for p in places}
+
+
+def test_what_was_settled_has_room_and_what_it_began_from_had_none():
+    before, after = (checkpoints.read(f"compact-3x4-s4{more}").history["numbers"][-1] for more in ("", "-settled"))
+    rooms = [compact.Settling(FAMILY[0].model, torch.from_numpy(each)).examine() for each in (before, after)]
+    assert rooms[0] < 0 < rooms[1]

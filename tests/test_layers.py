@@ -77,6 +77,6 @@ def test_the_library_needs_no_package_of_the_book():
 
 def test_the_drawing_of_the_layers_is_made_from_the_imports():
     drawn = arrows(ROOT)
-    assert {("checkpoints", "training"), ("presets", "chapters"), ("models", "tasks")} <= set(drawn)
+    assert {("experiments", "training"), ("presets", "chapters"), ("models", "tasks")} <= set(drawn)
     assert not {tail for tail, head in drawn if head == "presets"}
     assert rows(essential(drawn))["tokenizer"] > rows(essential(drawn))["cli"]

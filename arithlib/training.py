@@ -179,7 +179,7 @@ def train(
         initial=first,
         desc=label,
         unit="step",
-        **_bar(progress),
+        **bar_options(progress),
     )
     try:
         for step in range(first, steps + 1):
@@ -221,8 +221,8 @@ def train(
     return Run({name: np.array(values) for name, values in history.items()}, snapshots, seconds)
 
 
-def _bar(shown: bool | None) -> dict:
-    """Whether tqdm shows its bar. Where nobody says, it does where somebody watches, unless TQDM_DISABLE is set."""
+def bar_options(shown: bool | None) -> dict:
+    """Whether tqdm shows a bar: where nobody says, wherever somebody watches, unless TQDM_DISABLE is set."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     if shown is None and (sys.stderr.isatty() or hasattr(shell, "kernel")):
         return {}

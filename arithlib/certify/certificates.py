@@ -7,10 +7,7 @@ NAME.certificate.json lies beside NAME.safetensors. `python -m arithlib certify 
 import hashlib
 import json
 import math
-from dataclasses import replace
 from pathlib import Path
-
-import numpy as np
 
 from arithlib import checkpoints
 from arithlib.certify import checker, written
@@ -124,8 +121,11 @@ def _windowed(name, model, contexts):
     # With a sink the checker's enclosure may be wider than `_leads` grants; then no more is stated than it finds.
     weights = {key: value.double().numpy() for key, value in model.state_dict().items()}
     checked = checker.leads(weights, met.contexts, met.right, *checker.FLOAT32)
-    least = np.minimum(found.assured, found.lead - (found.lead - checked) / 1.25)
-    return _leads(SINK_HYPOTHESES, contexts, met.contexts, replace(found, assured=least))
+    if checked.min() <= 0:
+        raise ProofError(
+            f"{name} is right in every context, but its checker assures a lead of {checked.min():.3g} only"
+        )
+    return _leads(SINK_HYPOTHESES, contexts, met.contexts, found, checked.min())
 
 
 def _written(name, model, contexts):
@@ -143,8 +143,8 @@ def _unproven(name, met, found, where=""):
     )
 
 
-def _leads(hypotheses, contexts, met, found):
-    """What is stated where every context is assured."""
+def _leads(hypotheses, contexts, met, found, at_most=math.inf):
+    """What is stated where every context is assured. at_most: of the least lead in float32."""
     worst = int(found.lead.argmin())
     # Another enclosure of the same roundings, such as the checker's, may be wider: a quarter more is granted to it.
     assured = found.assured - (found.lead - found.assured) / 4
@@ -154,7 +154,7 @@ def _leads(hypotheses, contexts, met, found):
         "contexts": contexts,
         "margin": _below(found.lead[worst]),
         "margin_at": text(met[worst]),
-        "margin_float32": _below(assured.min()),
+        "margin_float32": _below(min(assured.min(), at_most)),
     }
 
 

@@ -25,7 +25,7 @@ from arithlib.models.column import ColumnConfig, ColumnTransformer
 from arithlib.settings import of_kind
 from arithlib.streaming import add
 from arithlib.tokenizer import ABSENT, ALPHABET, END
-from arithlib.training import Run, subnormals_as_zero
+from arithlib.training import Run, bar_options, subnormals_as_zero
 from chapters.ch73_experiments import Answering, every_context
 
 GAIN = 10.0  # of what attention reads: a constant, without which values would have to grow for long
@@ -227,12 +227,14 @@ class CompactExperiment(Experiment):
         return {"weights": count(self.model), "examples": self.steps * self.batch_size}
 
     def fit(self, model, device, *, label=None, progress=None, **sitting) -> Run:
-        """Train all starts and load the best into the model. History of the run: what became of each start.
+        """Train all starts and load the best into the model, in one sitting: an interrupted run begins anew.
+
+        The history says what became of each start.
 
         wrong: (1, S) contexts in which it was wrong when it was last trained. admitted: (1, S) the smallest sum from
         ten on that it was trained on. numbers: (1, n) those of the best.
         """
-        bar = tqdm(range(self.steps), desc=label, disable=None if progress is None else not progress)
+        bar = tqdm(range(self.steps), desc=label, unit="step", **bar_options(progress))
         started = time.perf_counter()
         numbers, wrong, admitted = self.search(bar)
         best = int(wrong.argmin())
@@ -303,29 +305,20 @@ class Settling(Stack):
     def __init__(self, config: ColumnConfig, numbers: Tensor):
         super().__init__(config, numbers[None])
         self.written_out = ColumnTransformer(config)
-        (a, b, c, next_a, next_b), right = (
-            torch.from_numpy(reachable().contexts).T,
-            torch.from_numpy(reachable().right),
-        )
-        pairs = (
-            torch.minimum(next_a, next_b),
-            torch.minimum(a, b),
-            torch.maximum(next_a, next_b),
-            torch.maximum(a, b),
-        )
-        alike, belongs = torch.stack([*pairs, c, right], 1).unique(dim=0, return_inverse=True)
+        met = reachable()
+        a, b, c, next_a, next_b = torch.from_numpy(met.contexts).T
+        lower, upper = ((pick(next_a, next_b), pick(a, b)) for pick in (torch.minimum, torch.maximum))
+        ordered = torch.stack([*lower, *upper, c, torch.from_numpy(met.right)], 1)
+        alike, belongs = ordered.unique(dim=0, return_inverse=True)
         self.one_of_them = torch.zeros(len(alike), dtype=torch.long).scatter_(0, belongs, torch.arange(len(belongs)))
-        which = torch.arange(len(alike))
-        self.contexts, self.unit = (
-            torch.cat([alike[:, :-1], which[:, None], alike[:, -1:]], 1),
-            torch.ones(len(alike)),
-        )
+        self.contexts = torch.cat([alike[:, :-1], torch.arange(len(alike))[:, None], alike[:, -1:]], 1)
+        self.unit = torch.ones(len(alike))
 
     def answer(self, numbers, contexts):
         plain = torch.cat([contexts[:, :-2], contexts[:, -1:]], 1)
         return super().answer(numbers, plain) / self.unit[contexts[:, -2], None]
 
-    def examine(self) -> float:
+    def measure(self) -> float:
         """Set the units anew. By how much each lead exceeds what a certificate and its checker ask for, at least."""
         self.written_out.load_state_dict(expand(self.numbers[0], self.config))
         found, met = examine(self.written_out), reachable()
@@ -352,7 +345,7 @@ class SettledExperiment(CompactExperiment):
         best, kept = -torch.inf, stack.numbers
         for step in steps:
             if step % AGAIN == 0:
-                room = stack.examine()
+                room = stack.measure()
                 if room > best:
                     best, kept = room, stack.numbers.clone()
                 if room > 0:

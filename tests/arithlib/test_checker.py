@@ -24,6 +24,7 @@ ROOT = Path(__file__).parents[2]
 # chapter 71.
 KINDS = {re.sub(r"-s\d.*", "", path.name): path for path in certificates.shipped() if "unwindowed" not in path.name}
 NAME, PAGES, DIFFERENCES = NAMES = ("adder-certified", "pages-s0", "differences-s0")
+SINKING = "compact-3x4-s4-settled"
 ANOTHER = {NAME: PAGES, PAGES: DIFFERENCES, DIFFERENCES: NAME}  # whose certificate is about another operation
 
 
@@ -250,6 +251,19 @@ def test_a_certificate_of_another_operation_is_rejected_even_with_the_right_chec
     (tmp_path / "c").write_text(json.dumps(stated(certificate) | {"sha256": stated(weights)["sha256"]}))
     with pytest.raises(checker.Rejected, match="states something else"):
         checker.check(files(weights)[0], tmp_path / "c")
+
+
+@pytest.mark.parametrize(
+    ("name", "sink", "problem"), [(SINKING, 1.0, "not as stated"), (NAME, 0.0, "assumes something")]
+)
+def test_another_sink_or_one_that_is_not_stated_is_rejected(tmp_path, name, sink, problem):
+    tensors = load_file(files(name)[0])
+    heads = tensors["model/near"].shape[0]
+    save_file(tensors | {"model/sink": torch.full((heads,), sink)}, tmp_path / "w")
+    right = {"sha256": hashlib.sha256((tmp_path / "w").read_bytes()).hexdigest()}
+    (tmp_path / "c").write_text(json.dumps(stated(name) | right))
+    with pytest.raises(checker.Rejected, match=problem):
+        checker.check(tmp_path / "w", tmp_path / "c")
 
 
 @pytest.mark.parametrize("by_slot", [PAGES, DIFFERENCES])

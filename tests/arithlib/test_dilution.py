@@ -159,3 +159,5 @@ def test_what_cannot_be_predicted_or_read_is_refused():
         predict(made("full"), torch.tensor([[1, 2, 0, 0]]), torch.tensor([[1, 2, 3, 4]]), 50)
     with pytest.raises(ValueError, match="window = 2"):
         read(ColumnTransformer(ColumnConfig(**TINY, window=2)), SUMS.a, SUMS.b)
+    with pytest.raises(ValueError, match="knows no sink"):
+        read(made("window-sink"), SUMS.a, SUMS.b)

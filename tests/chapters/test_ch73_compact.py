@@ -167,7 +167,7 @@ def test_a_shipped_adder_is_written_out_from_its_numbers_and_wrong_as_often_as_s
 def test_leads_are_measured_in_units_of_what_rounding_may_cost_and_one_context_stands_for_its_mirror_images():
     settling, model = compact.Settling(SIZE, numbers()[0]), ColumnTransformer(SIZE)
     model.load_state_dict(compact.expand(settling.numbers[0], SIZE))
-    found, met, room = examine(model), reachable(), settling.examine()
+    found, met, room = examine(model), reachable(), settling.measure()
     weights = {name: weight.double().numpy() for name, weight in model.state_dict().items()}
     checked = checker.leads(weights, met.contexts, met.right, *checker.FLOAT32)
     cost = np.maximum(1.25 * (found.lead - found.assured), found.lead - checked)
@@ -192,5 +192,5 @@ def test_leads_are_measured_in_units_of_what_rounding_may_cost_and_one_context_s
 
 def test_what_was_settled_has_room_and_what_it_began_from_had_none():
     before, after = (checkpoints.read(f"compact-3x4-s4{more}").history["numbers"][-1] for more in ("", "-settled"))
-    rooms = [compact.Settling(FAMILY[0].model, torch.from_numpy(each)).examine() for each in (before, after)]
+    rooms = [compact.Settling(FAMILY[0].model, torch.from_numpy(each)).measure() for each in (before, after)]
     assert rooms[0] < 0 < rooms[1]

@@ -1,10 +1,10 @@
-"""Adders whose weights all follow from a few trained numbers, found by damped Newton steps (chapter 73).
+"""Adders whose weights all follow from two dozen trained numbers, found by damped Newton steps (chapter 73).
 
-Ten digits lie on an arc of a circle, and ways of use that should be alike share their numbers: both operands, all
+Ten digits lie on an arc in the plane, and ways of use that should be alike share their numbers: both operands, all
 signs, reading and writing. Attention goes by place alone, and may rest on a sink. `expand` writes such numbers out as
 the weights of a `ColumnTransformer`, which can then be decoded, certified and checked as any other.
 
-Dimensions: S starts, n trained numbers, C contexts that there are, B of a batch, V vocabulary, D d_model, F d_mlp.
+Dimensions: S starts, n trained numbers, C contexts that there are, B of a batch, V vocabulary, D = 2 d_model.
 """
 
 import time
@@ -26,110 +26,143 @@ from arithlib.settings import of_kind
 from arithlib.streaming import add
 from arithlib.tokenizer import ABSENT, ALPHABET, END
 from arithlib.training import Run, bar_options, subnormals_as_zero
-from chapters.ch73_experiments import Answering, every_context
+from chapters.ch73_experiments import Answering
 
-GAIN = 10.0  # of what attention reads: a constant, without which values would have to grow for long
+SIZE = ColumnConfig("window-sink", d_model=2, n_heads=1, d_mlp=2)
+D, NEURONS = SIZE.d_model, SIZE.d_mlp
+# What a size can do without, each on top of those before it. Scale alone: values are what is read, times one number.
+SPARED = ("turning values", "a second direction of the neurons", "a vector of signs")
+
+# Constants. Where the sink's score is large, no weight depends on how many keys there are; the gain makes up for it.
+SINK, GAIN = 7.0, 1000.0
+SHARPNESS = 100.0  # of the logits
+# A digit's own vector is part of the stream, so that the column's sum has its sign there; the logits turn it round.
+WRITES = -1.0
+SPREAD = {"answer": 3.0, "near": 1.5, "value": 2.0}  # of numbers at the start, where it is not one
+
 LAST = 18  # the smallest sum of ten or more that is trained on at first
 LEARNED, PATIENCE = 0.05, 60  # the next smaller one is admitted at this loss, or after so many steps
-CUTS = {60: 10, 150: 8, 400: 6, 600: 4, 1000: 2}  # step -> how many starts go on, those that are furthest
+BLUNT, SHARP_AT = 5.0, 600  # sharpness of the logits at first, and the step at which it has its own value
+CUTS = {60: 1 / 2, 150: 1 / 4, 400: 1 / 8, 800: 1 / 16, 1200: 1 / 32}  # step -> share of starts that go on
 LAST_PHASE, LARGER = 1000, 4  # from that step on batches are so many times as large, and of what is hard alone
 REMEMBERED = 0.8  # of the running mean of a start's losses, at each step
 FARTHEST = 2.0  # that one step may go
 PENALTY = 1e-6  # on the square of the numbers: without it they grow until float32 cannot tell the leads
+HOPELESS = 50.0  # instead of a loss that is no number
+TOGETHER = 256  # starts whose slopes are computed at once: they need some gigabytes
 
 
 # ---- from the numbers to the weights -----------------------------------------------------------------------------
 
 
-def shapes(config: ColumnConfig) -> dict[str, tuple[int, ...]]:
-    """What the numbers are, in order. arc: its radius, the angle of digit 0, the angle between digits."""
-    D, F = config.d_model, config.d_mlp
+def shapes(spared: int = 0) -> dict[str, tuple[int, ...]]:
+    """What the numbers are, in order, without the first so many of SPARED.
+
+    arc: its radius, the angle of digit 0, the angle between digits. near: scores of the column asked for, and of the
+    one before it.
+    """
+    without = SPARED[:spared]
+    two = (D,) if "a second direction of the neurons" in without else (NEURONS, D)
+    signs = {} if "a vector of signs" in without else {"signs": (D,)}
     return {
         "arc": (3,),
         "end": (D,),
-        "signs": (D,),
-        "numbers": (2, D),  # of an operand and of the answer
-        "near": (3,),  # scores of the column asked for, of the one before in operands, and there in the answer
-        "value": (D, D),
-        "value_bias": (D,),
-        "mlp_in": (F, D),
-        "mlp_bias": (F,),
-        "mlp_out": (D, F),
+        **signs,
+        "operand": (D,),
+        "answer": (D,),
+        "near": (2,),
+        "value": (1,) if "turning values" in without else (D, D),
+        "mlp_in": two,
+        "mlp_bias": (NEURONS,),
+        "mlp_out": two,
     }
 
 
-def count(config: ColumnConfig) -> int:
+def count(spared: int = 0) -> int:
     """n, how many numbers are trained."""
-    return sum(map(prod, shapes(config).values()))
+    return sum(map(prod, shapes(spared).values()))
 
 
-def named(numbers: Tensor, config: ColumnConfig) -> dict[str, Tensor]:
+def named(numbers: Tensor, spared: int = 0) -> dict[str, Tensor]:
     """(n,) numbers by name, in their shapes."""
-    parts = numbers.split([prod(shape) for shape in shapes(config).values()])
-    return {name: part.view(shape) for part, (name, shape) in zip(parts, shapes(config).items(), strict=True)}
+    parts = numbers.split([prod(shape) for shape in shapes(spared).values()])
+    return {name: part.view(shape) for part, (name, shape) in zip(parts, shapes(spared).items(), strict=True)}
 
 
-def expand(numbers: Tensor, config: ColumnConfig) -> dict[str, Tensor]:
-    """(n,) numbers -> all weights of a `ColumnTransformer` of these sizes."""
-    p, D = named(numbers, config), config.d_model
+def expand(numbers: Tensor, spared: int = 0, sharpness: float = SHARPNESS) -> dict[str, Tensor]:
+    """(n,) numbers -> all weights of a `ColumnTransformer` of SIZE."""
+    p, zeros = named(numbers, spared), numbers.new_zeros
     radius, first, step = p["arc"]
-    angle = first + step * torch.arange(10)
-    digits = F.pad(radius * torch.stack([angle.cos(), angle.sin()], 1), (0, D - 2))
-    embedding = torch.cat([digits, p["signs"].expand(4, D), p["end"][None]])
-    operand, answer = p["numbers"]
-    next_column, column, own = p["near"]
-    unused, nothing = torch.zeros(()), torch.zeros(D)
-    by_number = [torch.stack([next_column, column])] * 2 + [torch.stack([unused, own]), torch.stack([unused, unused])]
+    angle = first + step * torch.arange(10, device=numbers.device)
+    digits = radius * torch.stack([angle.cos(), angle.sin()], 1)
+    signs = p.get("signs", zeros(D))
+    embedding = torch.cat([digits, signs.expand(4, D), p["end"][None]])
+    next_column, column = p["near"]
+    by_number = [torch.stack([next_column, column])] * 2 + [torch.stack([zeros(()), column]), zeros(2)]
+    value, into, out = p["value"], p["mlp_in"], p["mlp_out"]
+    if value.numel() == 1:
+        value = value * torch.eye(D, device=numbers.device)
+    if into.dim() == 1:  # two neurons that read the same line: what the second adds is taken back
+        into, out = into.expand(NEURONS, D), torch.stack([out, -out])
     return {
         "embedding.weight": embedding,
-        "numbers.weight": torch.stack([operand, operand, answer, nothing]),
+        "numbers.weight": torch.stack([p["operand"], p["operand"], p["answer"], zeros(D)]),
         "near": torch.stack(by_number)[None],
-        "qkv.weight": torch.cat([torch.zeros(2 * D, D), p["value"]]),
-        "qkv.bias": torch.cat([torch.zeros(2 * D), p["value_bias"]]),
-        "out.weight": GAIN * torch.eye(D),
-        "mlp_in.weight": p["mlp_in"],
+        "qkv.weight": torch.cat([zeros(2 * D, D), value]),
+        "qkv.bias": zeros(3 * D),
+        "out.weight": GAIN * torch.eye(D, device=numbers.device),
+        "mlp_in.weight": into,
         "mlp_in.bias": p["mlp_bias"],
-        "mlp_out.weight": p["mlp_out"],
-        "mlp_out.bias": nothing,
-        "unembedding.weight": embedding,
-        "unembedding.bias": torch.zeros(len(ALPHABET)),
-        "sink": torch.zeros(1),
+        "mlp_out.weight": out.T,
+        "mlp_out.bias": zeros(D),
+        "unembedding.weight": WRITES * sharpness * embedding,
+        "unembedding.bias": zeros(len(ALPHABET)),
+        "sink": SINK + zeros(1),
     }
 
 
-def initial(config: ColumnConfig, starts: int, generator: torch.Generator) -> Tensor:
+def initial(spared: int, starts: int, generator: torch.Generator) -> Tensor:
     """(S, n) normal numbers, except for the arc: it begins anywhere, short and with a radius of about one."""
-    numbers = torch.randn(starts, count(config), generator=generator)
-    numbers[:, 0] = 1 + 0.3 * numbers[:, 0]
-    numbers[:, 2] *= 0.3
-    spread = {"value": config.d_model, "mlp_in": config.d_model, "mlp_out": config.d_model}
+    numbers = torch.randn(starts, count(spared), generator=generator)
     for row in numbers:
-        for name, inputs in spread.items():
-            named(row, config)[name].div_(inputs**0.5)
+        parts = named(row, spared)
+        for name, spread in SPREAD.items():
+            parts[name].mul_(spread)
+        parts["arc"].mul_(torch.tensor([0.2, 3.0, 0.3])).add_(torch.tensor([1.0, 0.0, 0.0]))
     return numbers
 
 
 # ---- what is trained on ------------------------------------------------------------------------------------------
 
 
-def column_sums() -> Tensor:
-    """(C,) of every context, the sum of the column asked for, its carry included; 0 where the end is due."""
-    contexts = every_context()
-    keys, right = contexts[:, :-1], contexts[:, -1]
-    digits = keys[:, [0, 2]].clamp(min=0).sum(1)  # the first and third slots of `Answering`: the next column
-    carry = torch.where(right == END, 0, (right - digits) % 10)
-    return digits + carry
+def alike() -> tuple[Tensor, Tensor]:
+    """(C, 6) contexts with the token that is right, one of those in which digits of the operands are exchanged, and
+    (24518,) which of them each reachable context is like.
+
+    Both operands share their numbers, so that the order of a column's two digits is lost.
+    """
+    met = reachable()
+    a, b, own, next_a, next_b = torch.from_numpy(met.contexts).T
+    column, next_column = ((torch.minimum(*pair), torch.maximum(*pair)) for pair in ((a, b), (next_a, next_b)))
+    slots = [next_column[0], column[0], next_column[1], column[1], own]  # as `Answering` has them
+    return torch.stack([*slots, torch.from_numpy(met.right)], 1).unique(dim=0, return_inverse=True)
 
 
-def curriculum() -> Tensor:
-    """(LAST + 1 - 10, C) how likely a context is drawn, by the smallest sum from ten on that is admitted, from 10 on.
+def column_sums(contexts: Tensor) -> Tensor:
+    """(C, 6) contexts -> (C,) the sum of the column asked for, its carry included; 0 where the end is due."""
+    right, digits = contexts[:, -1], contexts[:, [0, 2]].clamp(min=0).sum(1)
+    return digits + torch.where(right == END, 0, (right - digits) % 10)
+
+
+def curriculum(contexts: Tensor) -> Tensor:
+    """(C, 6) contexts -> (LAST + 1 - 10, C) how likely each is drawn, by the smallest sum from ten on that is
+    admitted, from 10 on.
 
     Half of a batch are sums below ten, half those admitted; the newest counts twice. So the step back by ten can be
     gentle at first, from 9 to 8 at 18, and grows steep as what lies between is filled in. Columns of two digits, one
     and none are a half, three tenths and a fifth.
     """
-    sums, keys = column_sums(), every_context()[:, :-1]
-    digits = (keys[:, [0, 2]] != ABSENT).sum(1)
+    sums, digits = column_sums(contexts), (contexts[:, [0, 2]] != ABSENT).sum(1)
     weights = torch.zeros(LAST + 1 - 10, len(sums))
     for row, smallest in zip(weights, range(10, LAST + 1), strict=True):
         for having, share in ((2, 0.5), (1, 0.3), (0, 0.2)):
@@ -144,31 +177,34 @@ def curriculum() -> Tensor:
 
 
 class Stack:
-    """S starts that are trained side by side, each on batches of its own."""
+    """S starts that are trained side by side, each on batches of its own, where their numbers are (CPU or GPU)."""
 
-    def __init__(self, config: ColumnConfig, numbers: Tensor):
-        self.config, self.numbers = config, numbers
-        self.damping = torch.ones(len(numbers))
-        self.answering = Answering(ColumnTransformer(config).eval().requires_grad_(False))
-        self.contexts = every_context()
+    def __init__(self, numbers: Tensor, spared: int = 0, sharpness: float = SHARPNESS):
+        self.numbers, self.spared, self.sharpness = numbers, spared, sharpness
+        self.damping = numbers.new_ones(len(numbers))
+        self.answering = Answering(ColumnTransformer(SIZE).eval().requires_grad_(False)).to(numbers.device)
+        self.answering.slots = tuple(each.to(numbers.device) for each in self.answering.slots)
+        contexts, belongs = alike()
+        self.contexts, self.times = contexts.to(numbers.device), belongs.bincount().to(numbers.device)
         self.logits_of = vmap(self.answer)
-        self.slopes_of = vmap(jacfwd(self.answer))
+        self.every_logit = vmap(self.answer, (0, None), chunk_size=TOGETHER // 8)
+        self.slopes_of = vmap(jacfwd(self.answer), chunk_size=TOGETHER)
 
     def answer(self, numbers: Tensor, contexts: Tensor) -> Tensor:
         """(n,) numbers and (B, 6) contexts with the token that is right -> (B, V) logits."""
-        weights = {f"model.{name}": weight for name, weight in expand(numbers, self.config).items()}
+        weights = expand(numbers, self.spared, self.sharpness)
+        weights = {f"model.{name}": weight for name, weight in weights.items()}
         return functional_call(self.answering, weights, (contexts[:, :-1],))
 
     def losses(self) -> Tensor:
         """(S, C) cross-entropy of every context, in nats."""
-        logits = vmap(self.answer, (0, None))(self.numbers, self.contexts)
-        right = self.contexts[:, -1].repeat(len(self.numbers))
-        return F.cross_entropy(logits.flatten(0, 1), right, reduction="none").view(len(self.numbers), -1)
+        logits, right = self.every_logit(self.numbers, self.contexts), self.contexts[:, -1]
+        return F.cross_entropy(logits.flatten(0, 1), right.repeat(len(logits)), reduction="none").view(len(logits), -1)
 
     def wrong(self) -> Tensor:
-        """(S,) in how many contexts the first choice is wrong."""
-        logits = vmap(self.answer, (0, None))(self.numbers, self.contexts)
-        return (logits.argmax(2) != self.contexts[:, -1]).sum(1)
+        """(S,) in how many contexts the first choice is wrong, those that are alike counted each."""
+        wrong = self.every_logit(self.numbers, self.contexts).argmax(2) != self.contexts[:, -1]
+        return (wrong * self.times).sum(1)
 
     def step(self, batch: Tensor) -> Tensor:
         """One step on (S, B) contexts by number; returns the (S,) losses before it.
@@ -183,24 +219,24 @@ class Stack:
         gradient = torch.einsum("sbv,sbvn->sn", p - right, slopes) / B + 2 * PENALTY * self.numbers
         apart = slopes - torch.einsum("sbv,sbvn->sbn", p, slopes)[:, :, None]
         apart = (apart * p.sqrt()[..., None]).flatten(1, 2)
-        curvature = apart.transpose(1, 2) @ apart / B + 2 * PENALTY * torch.eye(gradient.shape[1])
-        scale = curvature.diagonal(dim1=1, dim2=2) + 1e-3
-        fell = torch.zeros(len(self.numbers), dtype=torch.bool)
+        curvature = apart.transpose(1, 2) @ apart / B
+        scale = curvature.diagonal(dim1=1, dim2=2) + 2 * PENALTY + 1e-3
+        fell = torch.zeros_like(before, dtype=torch.bool)
         moved = self.numbers.clone()
         for attempt in range(4):
-            damped = curvature + torch.diag_embed(self.damping[:, None] * scale)
-            step = torch.linalg.solve(damped, gradient)
+            damped = curvature + torch.diag_embed(self.damping[:, None] * scale + 2 * PENALTY)
+            step = torch.linalg.solve_ex(damped, gradient)[0].nan_to_num()  # a start that overflows stays
             step = step * (FARTHEST / step.norm(dim=1, keepdim=True)).clamp(max=1)
             tried = self.numbers - step
             lower = self._objective(tried, self.logits_of(tried, contexts), contexts) < before
             now = lower & ~fell
-            moved[now], fell = tried[now], fell | lower
+            moved, fell = torch.where(now[:, None], tried, moved), fell | lower
             change = torch.where(now, 0.5 if attempt == 0 else 1.0, torch.where(fell, 1.0, 3.0))
-            self.damping = (self.damping * change).clamp(1e-4, 1e4)
+            self.damping = (self.damping * change).clamp(1e-5, 1e5)
             if fell.all():
                 break
         self.numbers = moved
-        return before
+        return before.nan_to_num(HOPELESS, HOPELESS)
 
     def keep(self, which: Tensor) -> None:
         """Go on with these starts alone."""
@@ -215,30 +251,34 @@ class Stack:
 @of_kind("compact")
 @dataclass(frozen=True, kw_only=True)
 class CompactExperiment(Experiment):
-    """An adder of few numbers: the best of several starts, which are trained side by side, few of them to the end."""
+    """An adder of few numbers: the best of many starts, which are trained side by side, few of them to the end.
 
-    model: ColumnConfig
-    starts: int = 24
-    batch_size: int = 512
+    spared: how many of SPARED it does without.
+    """
+
+    model: ColumnConfig = SIZE
+    spared: int = 0
+    starts: int = 1024
+    batch_size: int = 256
 
     network = ColumnTransformer
 
     def size(self):
-        return {"weights": count(self.model), "examples": self.steps * self.batch_size}
+        return {"weights": count(self.spared), "examples": self.steps * self.batch_size}
 
     def fit(self, model, device, *, label=None, progress=None, **sitting) -> Run:
         """Train all starts and load the best into the model, in one sitting: an interrupted run begins anew.
 
         The history says what became of each start.
 
-        wrong: (1, S) contexts in which it was wrong when it was last trained. admitted: (1, S) the smallest sum from
-        ten on that it was trained on. numbers: (1, n) those of the best.
+        wrong: (1, S) contexts in which it was wrong when it was last looked at. admitted: (1, S) the smallest sum
+        from ten on that it was trained on then. numbers: (1, n) those of the best.
         """
         bar = tqdm(range(self.steps), desc=label, unit="step", **bar_options(progress))
         started = time.perf_counter()
-        numbers, wrong, admitted = self.search(bar)
+        numbers, wrong, admitted = (found.cpu() for found in self.search(bar, device))
         best = int(wrong.argmin())
-        model.load_state_dict(expand(numbers[best], self.model))
+        model.load_state_dict(expand(numbers[best], self.spared))
         history = {
             "step": np.array([self.steps]),
             "wrong": wrong[None].numpy(),
@@ -249,21 +289,24 @@ class CompactExperiment(Experiment):
 
     @subnormals_as_zero()
     @torch.no_grad()
-    def search(self, steps) -> tuple[Tensor, Tensor, Tensor]:
+    def search(self, steps, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
         """(S, n) numbers, (S,) wrong contexts, (S,) smallest admitted sum, of all starts."""
-        draw = torch.Generator().manual_seed(self.seed)
-        stack, likely, S = Stack(self.model, initial(self.model, self.starts, draw)), curriculum(), self.starts
-        every, alive = stack.numbers.clone(), torch.arange(S)
-        wrong, admitted, hardest = torch.zeros(S, dtype=torch.long), torch.full((S,), LAST), None
-        smallest, loss, since = torch.full((S,), LAST), torch.full((S,), 3.0), torch.zeros(S)
+        S, draw = self.starts, torch.Generator(device).manual_seed(self.seed)
+        numbers = initial(self.spared, S, torch.Generator().manual_seed(self.seed)).to(device)
+        stack = Stack(numbers, self.spared)
+        likely = curriculum(stack.contexts.cpu()).to(device)
+        every, alive, hardest = stack.numbers.clone(), torch.arange(S, device=device), None
+        wrong, admitted, smallest = (torch.full((S,), value, device=device) for value in (0, LAST, LAST))
+        loss, since = torch.full((S,), 3.0, device=device), torch.zeros(S, device=device)
 
         def note():
             every[alive], wrong[alive], admitted[alive] = stack.numbers, stack.wrong(), smallest
 
         for step in steps:
-            if step in CUTS and len(alive) > CUTS[step]:
+            stack.sharpness = min(SHARPNESS, BLUNT * (SHARPNESS / BLUNT) ** (step / SHARP_AT))
+            if step in CUTS and (going_on := max(1, int(CUTS[step] * S))) < len(alive):
                 note()
-                going = (smallest + loss.clamp(max=5)).topk(CUTS[step], largest=False).indices
+                going = (smallest + loss.clamp(max=5)).topk(going_on, largest=False).indices
                 stack.keep(going)
                 hardest = None
                 alive, smallest, loss, since = alive[going], smallest[going], loss[going], since[going]
@@ -272,7 +315,7 @@ class CompactExperiment(Experiment):
             if step >= LAST_PHASE:
                 complete, size, half = torch.ones_like(complete), LARGER * size, 0.8
             if complete.any():
-                if step % 5 == 0 or hardest is None:
+                if step % 10 == 0 or hardest is None:
                     hardest = stack.losses().add(1e-4).sqrt()
                     hardest = hardest / hardest.sum(1, keepdim=True)
                 mixed = (1 - half) * weights / weights.sum(1, keepdim=True) + half * hardest
@@ -299,20 +342,15 @@ AGAIN = 5  # steps after which that cost is computed again
 class Settling(Stack):
     """One start, its leads in units of what rounding may cost them, context by context; all contexts at each step.
 
-    Operands are alike, so one context stands for those in which their digits are exchanged.
+    The unit of a context is the largest of those that are like it.
     """
 
-    def __init__(self, config: ColumnConfig, numbers: Tensor):
-        super().__init__(config, numbers[None])
-        self.written_out = ColumnTransformer(config)
-        met = reachable()
-        a, b, c, next_a, next_b = torch.from_numpy(met.contexts).T
-        lower, upper = ((pick(next_a, next_b), pick(a, b)) for pick in (torch.minimum, torch.maximum))
-        ordered = torch.stack([*lower, *upper, c, torch.from_numpy(met.right)], 1)
-        alike, belongs = ordered.unique(dim=0, return_inverse=True)
-        self.one_of_them = torch.zeros(len(alike), dtype=torch.long).scatter_(0, belongs, torch.arange(len(belongs)))
-        self.contexts = torch.cat([alike[:, :-1], torch.arange(len(alike))[:, None], alike[:, -1:]], 1)
-        self.unit = torch.ones(len(alike))
+    def __init__(self, numbers: Tensor, spared: int = 0):
+        super().__init__(numbers[None], spared)
+        self.written_out = ColumnTransformer(SIZE)
+        contexts, belongs = alike()
+        self.belongs, self.unit = belongs, torch.ones(len(contexts))
+        self.contexts = torch.cat([contexts[:, :-1], torch.arange(len(contexts))[:, None], contexts[:, -1:]], 1)
 
     def answer(self, numbers, contexts):
         plain = torch.cat([contexts[:, :-2], contexts[:, -1:]], 1)
@@ -320,12 +358,14 @@ class Settling(Stack):
 
     def measure(self) -> float:
         """Set the units anew. By how much each lead exceeds what a certificate and its checker ask for, at least."""
-        self.written_out.load_state_dict(expand(self.numbers[0], self.config))
+        self.written_out.load_state_dict(expand(self.numbers[0], self.spared))
         found, met = examine(self.written_out), reachable()
         weights = {name: weight.double().numpy() for name, weight in self.written_out.state_dict().items()}
         checked = checker.leads(weights, met.contexts, met.right, *checker.FLOAT32)
         cost = np.maximum(1.25 * (found.lead - found.assured), found.lead - checked)
-        self.unit = torch.from_numpy(ROOM * cost).float()[self.one_of_them].clamp(min=0.3)
+        most = torch.zeros(len(self.unit), dtype=torch.float64)
+        most.scatter_reduce_(0, self.belongs, torch.from_numpy(cost), "amax")
+        self.unit = (ROOM * most).float().clamp(min=0.3)
         return float((found.lead - cost).min())
 
 
@@ -335,13 +375,14 @@ class SettledExperiment(CompactExperiment):
     """A compact adder, trained on until rounding can undo none of its leads, or for all steps. start: its name."""
 
     start: str
+    starts: int = 1
 
     @subnormals_as_zero()
     @torch.no_grad()
-    def search(self, steps):
+    def search(self, steps, device):
         from arithlib import checkpoints  # it imports the experiments
 
-        stack = Settling(self.model, torch.from_numpy(checkpoints.read(self.start).history["numbers"][-1]))
+        stack = Settling(torch.from_numpy(checkpoints.read(self.start).history["numbers"][-1]), self.spared)
         best, kept = -torch.inf, stack.numbers
         for step in steps:
             if step % AGAIN == 0:
@@ -351,4 +392,4 @@ class SettledExperiment(CompactExperiment):
                 if room > 0:
                     break
             stack.step(torch.arange(len(stack.contexts))[None])
-        return kept, Stack(self.model, kept).wrong(), torch.tensor([10])
+        return kept, Stack(kept, self.spared).wrong(), torch.tensor([10])

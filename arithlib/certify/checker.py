@@ -28,7 +28,7 @@ ZERO_BELOW = -105.0  # the exponential of less is 0 in float32
 EXACT = (2.0**-50, 2.0**-49)  # roundoff and error of exp: of float64 here, so that exact results are enclosed
 FLOAT32 = (2.0**-24 * 1.001, EXP_ERROR)  # of the program, so that whatever it computes is enclosed
 TINY = 1e-30  # more than underflow can cost in a sum of a thousand float32 numbers, flushed to zero or not
-LARGEST, WIDEST = 2.0**7, 2**12  # so that no sum reaches 2^104, while float32 goes on to 2^128
+LIMIT = 2.0**104  # of any sum; float32 goes on to 2^128
 STATEMENT = (
     "For all integers a, b >= 0 of any length, greedy decoding of the model from the text a+b= (digits least "
     "significant first) writes the digits of their sum and then the end token."
@@ -139,8 +139,9 @@ def read(path):
     demand(H > 0 and D % H == 0 and shapes == layout(V, H, D, F, keys), NO_WEIGHTS)
     demand(all(tensors[name].shape == (H,) for name in ("log_slope", "sink") if name in tensors), NO_WEIGHTS)
     demand(("log_slope" in tensors) + ("sink" in tensors) + (keys > 0) <= 1, NO_WEIGHTS)
-    small = max(D, F) <= WIDEST and all(np.abs(values).max() <= LARGEST for values in tensors.values())
-    demand(small, "numbers are so large, or so many, that float32 could overflow")
+    largest = max(np.abs(values).max() for values in tensors.values())
+    # Embedding, value, output, both layers of neurons and unembedding: a logit is the largest sum of all.
+    demand(2 * max(D, F) ** 5 * largest**6 < LIMIT, "numbers are so large, or so many, that float32 could overflow")
     return tensors, hashlib.sha256(content).hexdigest()
 
 

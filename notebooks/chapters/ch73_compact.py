@@ -20,8 +20,9 @@ from tqdm.auto import tqdm
 
 from arithlib.certify import checker
 from arithlib.certify.addition import examine, reachable
+from arithlib.certify.ball_arithmetic import FUNCTION_ERROR
 from arithlib.experiments.base import Experiment
-from arithlib.models.column import ColumnConfig, ColumnTransformer
+from arithlib.models.column import ANSWER, ColumnConfig, ColumnTransformer
 from arithlib.settings import of_kind
 from arithlib.streaming import add
 from arithlib.tokenizer import ABSENT, ALPHABET, END
@@ -46,7 +47,6 @@ BLUNT, SHARP_AT = 5.0, 600  # sharpness of the logits at first, and the step at 
 CUTS = {60: 1 / 2, 150: 1 / 4, 400: 1 / 8, 800: 1 / 16, 1200: 1 / 32}  # step -> share of starts that go on
 LAST_PHASE, LARGER = 1000, 4  # from that step on batches are so many times as large, and of what is hard alone
 REMEMBERED = 0.8  # of the running mean of a start's losses, at each step
-FARTHEST = 2.0  # that one step may go
 PENALTY = 1e-6  # on the square of the numbers: without it they grow until float32 cannot tell the leads
 HOPELESS = 50.0  # instead of a loss that is no number
 TOGETHER = 256  # starts whose slopes are computed at once: they need some gigabytes
@@ -97,6 +97,7 @@ def expand(numbers: Tensor, spared: int = 0, sharpness: float = SHARPNESS) -> di
     digits = radius * torch.stack([angle.cos(), angle.sin()], 1)
     signs = p.get("signs", zeros(D))
     embedding = torch.cat([digits, signs.expand(4, D), p["end"][None]])
+    middle = radius * torch.stack([angle.mean().cos(), angle.mean().sin()])
     next_column, column = p["near"]
     by_number = [torch.stack([next_column, column])] * 2 + [torch.stack([zeros(()), column]), zeros(2)]
     value, into, out = p["value"], p["mlp_in"], p["mlp_out"]
@@ -115,7 +116,7 @@ def expand(numbers: Tensor, spared: int = 0, sharpness: float = SHARPNESS) -> di
         "mlp_in.bias": p["mlp_bias"],
         "mlp_out.weight": out.T,
         "mlp_out.bias": zeros(D),
-        "unembedding.weight": WRITES * sharpness * embedding,
+        "unembedding.weight": WRITES * sharpness * (embedding - middle),
         "unembedding.bias": zeros(len(ALPHABET)),
         "sink": SINK + zeros(1),
     }
@@ -177,7 +178,12 @@ def curriculum(contexts: Tensor) -> Tensor:
 
 
 class Stack:
-    """S starts that are trained side by side, each on batches of its own, where their numbers are (CPU or GPU)."""
+    """S starts that are trained side by side, each on batches of its own, where their numbers are (CPU or GPU).
+
+    farthest: that one step may go.
+    """
+
+    farthest = 2.0
 
     def __init__(self, numbers: Tensor, spared: int = 0, sharpness: float = SHARPNESS):
         self.numbers, self.spared, self.sharpness = numbers, spared, sharpness
@@ -198,8 +204,9 @@ class Stack:
 
     def losses(self) -> Tensor:
         """(S, C) cross-entropy of every context, in nats."""
-        logits, right = self.every_logit(self.numbers, self.contexts), self.contexts[:, -1]
-        return F.cross_entropy(logits.flatten(0, 1), right.repeat(len(logits)), reduction="none").view(len(logits), -1)
+        logits = self.every_logit(self.numbers, self.contexts)
+        right = self.contexts[:, -1].expand(len(logits), -1)
+        return F.cross_entropy(logits.transpose(1, 2), right, reduction="none")
 
     def wrong(self) -> Tensor:
         """(S,) in how many contexts the first choice is wrong, those that are alike counted each."""
@@ -226,7 +233,7 @@ class Stack:
         for attempt in range(4):
             damped = curvature + torch.diag_embed(self.damping[:, None] * scale + 2 * PENALTY)
             step = torch.linalg.solve_ex(damped, gradient)[0].nan_to_num()  # a start that overflows stays
-            step = step * (FARTHEST / step.norm(dim=1, keepdim=True)).clamp(max=1)
+            step = step * (self.farthest / step.norm(dim=1, keepdim=True)).clamp(max=1)
             tried = self.numbers - step
             lower = self._objective(tried, self.logits_of(tried, contexts), contexts) < before
             now = lower & ~fell
@@ -335,38 +342,48 @@ class CompactExperiment(Experiment):
 
 # ---- leads that rounding cannot undo -----------------------------------------------------------------------------
 
-ROOM = 0.7  # of what rounding may cost: the unit in which leads are measured
-AGAIN = 5  # steps after which that cost is computed again
+EXPONENTIAL = 2 * FUNCTION_ERROR  # by how much a weight of attention can be off, relatively: most of the cost
+ROOM, SOFTNESS = 2.0, 2.0  # that error is taken so many times as large, and logits are divided
+AGAIN = 5  # steps after which the certifier and the checker are asked
 
 
 class Settling(Stack):
-    """One start, its leads in units of what rounding may cost them, context by context; all contexts at each step.
+    """One start, trained on what is left of its leads when rounding does its worst; all contexts at each step.
 
-    The unit of a context is the largest of those that are like it.
+    This is training on interval bounds (Gowal et al. 2018, section 3), with the error of the exponential in place of
+    what an adversary may change.
     """
+
+    farthest = 1.0
 
     def __init__(self, numbers: Tensor, spared: int = 0):
         super().__init__(numbers[None], spared)
         self.written_out = ColumnTransformer(SIZE)
-        contexts, belongs = alike()
-        self.belongs, self.unit = belongs, torch.ones(len(contexts))
-        self.contexts = torch.cat([contexts[:, :-1], torch.arange(len(contexts))[:, None], contexts[:, -1:]], 1)
 
     def answer(self, numbers, contexts):
-        plain = torch.cat([contexts[:, :-2], contexts[:, -1:]], 1)
-        return super().answer(numbers, plain) / self.unit[contexts[:, -2], None]
+        """Of the token that is right the least logit, of all others the largest."""
+        w, slots = expand(numbers, self.spared, self.sharpness), self.answering.slots
+        keys, own, right = contexts[:, :-1], contexts[:, -2], contexts[:, -1:]
+        x = w["embedding.weight"] + w["numbers.weight"][: ANSWER + 1, None]  # (N, V, D)
+        share = w["near"][0][*slots].exp() * (keys != ABSENT)
+        share = share / (share.sum(1, keepdim=True) + w["sink"].exp())
+        read = GAIN * (x @ w["qkv.weight"][2 * D :].T)[slots[0], keys.clamp(min=0)]
+        mid = x[ANSWER][own] + torch.einsum("bs,bsd->bd", share, read)
+        off = ROOM * EXPONENTIAL * torch.einsum("bs,bsd->bd", share, read.abs())
+        into, out, unembedding = (w[f"{name}.weight"] for name in ("mlp_in", "mlp_out", "unembedding"))
+        before = mid @ into.T + w["mlp_in.bias"]
+        after = mid + before.relu() @ out.T
+        off = off + ((before > 0) * (off @ into.abs().T)) @ out.abs().T
+        against = torch.where(right == torch.arange(len(ALPHABET), device=right.device), -1.0, 1.0)
+        return (after @ unembedding.T + against * (off @ unembedding.abs().T)) / SOFTNESS
 
     def measure(self) -> float:
-        """Set the units anew. By how much each lead exceeds what a certificate and its checker ask for, at least."""
+        """By how much each lead exceeds what a certificate and its checker ask for, at least."""
         self.written_out.load_state_dict(expand(self.numbers[0], self.spared))
         found, met = examine(self.written_out), reachable()
         weights = {name: weight.double().numpy() for name, weight in self.written_out.state_dict().items()}
         checked = checker.leads(weights, met.contexts, met.right, *checker.FLOAT32)
-        cost = np.maximum(1.25 * (found.lead - found.assured), found.lead - checked)
-        most = torch.zeros(len(self.unit), dtype=torch.float64)
-        most.scatter_reduce_(0, self.belongs, torch.from_numpy(cost), "amax")
-        self.unit = (ROOM * most).float().clamp(min=0.3)
-        return float((found.lead - cost).min())
+        return float((found.lead - np.maximum(1.25 * (found.lead - found.assured), found.lead - checked)).min())
 
 
 @of_kind("compact-settled")

@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 # chapter 71.
 KINDS = {re.sub(r"-s\d.*", "", path.name): path for path in certificates.shipped() if "unwindowed" not in path.name}
 NAME, PAGES, DIFFERENCES = NAMES = ("adder-certified", "pages-s0", "differences-s0")
-SINKING = "compact-3x4-s4-settled"
+SINKING = "compact-18-s3-settled"
 ANOTHER = {NAME: PAGES, PAGES: DIFFERENCES, DIFFERENCES: NAME}  # whose certificate is about another operation
 
 

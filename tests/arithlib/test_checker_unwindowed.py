@@ -97,7 +97,7 @@ def test_slopes_made_gentler_under_a_new_checksum_are_rejected(forged):
 @pytest.mark.parametrize(
     ("name", "by", "problem"),
     [
-        ("near", 600.0, "float32 could overflow"),
+        ("near", 60_000.0, "float32 could overflow"),
         ("qkv.bias", 100.0, "scores are beyond what exp can take"),
         ("log_slope", -6.0, "too many for this bound"),
     ],

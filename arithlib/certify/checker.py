@@ -28,7 +28,7 @@ ZERO_BELOW = -105.0  # the exponential of less is 0 in float32
 EXACT = (2.0**-50, 2.0**-49)  # roundoff and error of exp: of float64 here, so that exact results are enclosed
 FLOAT32 = (2.0**-24 * 1.001, EXP_ERROR)  # of the program, so that whatever it computes is enclosed
 TINY = 1e-30  # more than underflow can cost in a sum of a thousand float32 numbers, flushed to zero or not
-LIMIT = 2.0**104  # of any sum; float32 goes on to 2^128
+LIMIT = 2.0**104  # of the leading term of any sum; float32 goes on to 2^128
 STATEMENT = (
     "For all integers a, b >= 0 of any length, greedy decoding of the model from the text a+b= (digits least "
     "significant first) writes the digits of their sum and then the end token."

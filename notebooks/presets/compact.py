@@ -1,6 +1,6 @@
 """Runs: adders whose weights follow from as few numbers as we could train (chapter 73).
 
-arithlib train "compact-*"     of a thousand starts each: minutes on a GPU, half an hour on one core
+arithlib train "compact-*"     of a thousand starts each: minutes on a GPU, more than half an hour on one core
 """
 
 from chapters.ch73_compact import CompactExperiment, SettledExperiment, count

@@ -18,6 +18,7 @@ from safetensors.torch import load_file, save_file
 import arithlib
 from arithlib import checkpoints
 from arithlib.certify import addition, certificates, checker
+from arithlib.models.column import ColumnConfig, ColumnTransformer
 
 ROOT = Path(__file__).parents[2]
 # One of each kind: chapters 72 and 73 check all. Those without a window have tests/test_checker_unwindowed.py, and
@@ -264,6 +265,24 @@ def test_another_sink_or_one_that_is_not_stated_is_rejected(tmp_path, name, sink
     (tmp_path / "c").write_text(json.dumps(stated(name) | right))
     with pytest.raises(checker.Rejected, match=problem):
         checker.check(tmp_path / "w", tmp_path / "c")
+
+
+@pytest.mark.parametrize("width", [2, 64, 1024])
+def test_the_largest_network_that_is_read_stays_finite_in_float32(tmp_path, width):
+    """All numbers alike and positive, so that nothing cancels: no network of that width has larger sums."""
+    size = (checker.LIMIT / (2 * width**5)) ** (1 / 6)
+    network = ColumnTransformer(ColumnConfig("window-sink", d_model=width, n_heads=1, d_mlp=width))
+    for grown, accepted in ((0.99, True), (1.01, False)):
+        for weights in network.parameters():
+            torch.nn.init.constant_(weights, grown * size)
+        save_file({f"model/{name}": each.clone() for name, each in network.state_dict().items()}, tmp_path / "w")
+        if accepted:
+            checker.read(tmp_path / "w")
+            with torch.no_grad():
+                assert network(torch.tensor([[1, 2, 11, 3, 13]])).isfinite().all()
+        else:
+            with pytest.raises(checker.Rejected, match="float32 could overflow"):
+                checker.read(tmp_path / "w")
 
 
 @pytest.mark.parametrize("by_slot", [PAGES, DIFFERENCES])

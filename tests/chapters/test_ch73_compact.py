@@ -149,9 +149,8 @@ def test_losses_and_wrong_answers_are_those_of_the_written_out_model(spared):
     right = stack.contexts[:, -1]
     for start, (wrong, losses) in enumerate(zip(stack.wrong(), stack.losses(), strict=True)):
         model = written_out(stack.numbers[start], spared)
-        assert (
-            abs(int(wrong) - (answers(model) != reachable().right).sum()) <= 2
-        )  # where two logits are as good as one
+        # Random starts have logits that are equal up to rounding; here they are computed in another order.
+        assert abs(int(wrong) - (answers(model) != reachable().right).sum()) <= 2
         logits = context_logits(model, stack.contexts[:, 4], stack.contexts[:, :5], *slots(model, 1))
         torch.testing.assert_close(losses, F.cross_entropy(logits, right, reduction="none"), rtol=1e-4, atol=1e-2)
 

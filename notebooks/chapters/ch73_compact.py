@@ -89,15 +89,19 @@ def named(numbers: Tensor, spared: int = 0) -> dict[str, Tensor]:
     return {name: part.view(shape) for part, (name, shape) in zip(parts, shapes(spared).items(), strict=True)}
 
 
+def arc(radius: Tensor, first: Tensor, step: Tensor) -> tuple[Tensor, Tensor]:
+    """(10, D) vectors of the digits, by the angles of digit 0 and between digits, and (D,) the middle of their arc."""
+    angle = first + step * torch.arange(10, device=radius.device)
+    middle = angle.mean()
+    return radius * torch.stack([angle.cos(), angle.sin()], 1), radius * torch.stack([middle.cos(), middle.sin()])
+
+
 def expand(numbers: Tensor, spared: int = 0, sharpness: float = SHARPNESS) -> dict[str, Tensor]:
     """(n,) numbers -> all weights of a `ColumnTransformer` of SIZE."""
     p, zeros = named(numbers, spared), numbers.new_zeros
-    radius, first, step = p["arc"]
-    angle = first + step * torch.arange(10, device=numbers.device)
-    digits = radius * torch.stack([angle.cos(), angle.sin()], 1)
+    digits, middle = arc(*p["arc"])
     signs = p.get("signs", zeros(D))
     embedding = torch.cat([digits, signs.expand(4, D), p["end"][None]])
-    middle = radius * torch.stack([angle.mean().cos(), angle.mean().sin()])
     next_column, column = p["near"]
     by_number = [torch.stack([next_column, column])] * 2 + [torch.stack([zeros(()), column]), zeros(2)]
     value, into, out = p["value"], p["mlp_in"], p["mlp_out"]
@@ -180,27 +184,27 @@ def curriculum(contexts: Tensor) -> Tensor:
 class Stack:
     """S starts that are trained side by side, each on batches of its own, where their numbers are (CPU or GPU).
 
+    contexts: (C, K) what is trained on, the token that is right last. times: (C,) how many each stands for.
     farthest: that one step may go.
     """
 
     farthest = 2.0
 
-    def __init__(self, numbers: Tensor, spared: int = 0, sharpness: float = SHARPNESS):
-        self.numbers, self.spared, self.sharpness = numbers, spared, sharpness
+    def __init__(self, numbers: Tensor, contexts: Tensor, times: Tensor, sharpness: float = SHARPNESS):
+        self.numbers, self.sharpness = numbers, sharpness
         self.damping = numbers.new_ones(len(numbers))
-        self.answering = Answering(ColumnTransformer(SIZE).eval().requires_grad_(False)).to(numbers.device)
-        self.answering.slots = tuple(each.to(numbers.device) for each in self.answering.slots)
-        contexts, belongs = alike()
-        self.contexts, self.times = contexts.to(numbers.device), belongs.bincount().to(numbers.device)
+        self.contexts, self.times = contexts.to(numbers.device), times.to(numbers.device)
         self.logits_of = vmap(self.answer)
         self.every_logit = vmap(self.answer, (0, None), chunk_size=TOGETHER // 8)
         self.slopes_of = vmap(jacfwd(self.answer), chunk_size=TOGETHER)
 
     def answer(self, numbers: Tensor, contexts: Tensor) -> Tensor:
-        """(n,) numbers and (B, 6) contexts with the token that is right -> (B, V) logits."""
-        weights = expand(numbers, self.spared, self.sharpness)
-        weights = {f"model.{name}": weight for name, weight in weights.items()}
-        return functional_call(self.answering, weights, (contexts[:, :-1],))
+        """(n,) numbers and (B, K) contexts with the token that is right -> (B, V) logits."""
+        raise NotImplementedError
+
+    def likely(self) -> Tensor:
+        """(LAST + 1 - 10, C) how likely each context is drawn, by the smallest sum from ten on that is admitted."""
+        raise NotImplementedError
 
     def losses(self) -> Tensor:
         """(S, C) cross-entropy of every context, in nats."""
@@ -221,7 +225,7 @@ class Stack:
         """
         contexts = self.contexts[batch]
         logits, slopes = self.logits_of(self.numbers, contexts), self.slopes_of(self.numbers, contexts)
-        p, right = logits.softmax(2), F.one_hot(contexts[..., -1], len(ALPHABET))
+        p, right = logits.softmax(2), F.one_hot(contexts[..., -1], logits.shape[2])
         B, before = batch.shape[1], self._objective(self.numbers, logits, contexts)
         gradient = torch.einsum("sbv,sbvn->sn", p - right, slopes) / B + 2 * PENALTY * self.numbers
         apart = slopes - torch.einsum("sbv,sbvn->sbn", p, slopes)[:, :, None]
@@ -255,6 +259,25 @@ class Stack:
         return losses.mean(1) + PENALTY * numbers.square().sum(1)
 
 
+class CompactStack(Stack):
+    """Starts of adders that are given addresses, on all contexts."""
+
+    def __init__(self, numbers: Tensor, spared: int = 0, sharpness: float = SHARPNESS):
+        self.spared = spared
+        self.answering = Answering(ColumnTransformer(SIZE).eval().requires_grad_(False)).to(numbers.device)
+        self.answering.slots = tuple(each.to(numbers.device) for each in self.answering.slots)
+        contexts, belongs = alike()
+        super().__init__(numbers, contexts, belongs.bincount(), sharpness)
+
+    def answer(self, numbers, contexts):
+        weights = expand(numbers, self.spared, self.sharpness)
+        weights = {f"model.{name}": weight for name, weight in weights.items()}
+        return functional_call(self.answering, weights, (contexts[:, :-1],))
+
+    def likely(self):
+        return curriculum(self.contexts.cpu())
+
+
 @of_kind("compact")
 @dataclass(frozen=True, kw_only=True)
 class CompactExperiment(Experiment):
@@ -285,7 +308,7 @@ class CompactExperiment(Experiment):
         started = time.perf_counter()
         numbers, wrong, admitted = (found.cpu() for found in self.search(bar, device))
         best = int(wrong.argmin())
-        model.load_state_dict(expand(numbers[best], self.spared))
+        model.load_state_dict(self.written_out(numbers[best]))
         history = {
             "step": np.array([self.steps]),
             "wrong": wrong[None].numpy(),
@@ -299,9 +322,8 @@ class CompactExperiment(Experiment):
     def search(self, steps, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
         """(S, n) numbers, (S,) wrong contexts, (S,) smallest admitted sum, of all starts."""
         S, draw = self.starts, torch.Generator(device).manual_seed(self.seed)
-        numbers = initial(self.spared, S, torch.Generator().manual_seed(self.seed)).to(device)
-        stack = Stack(numbers, self.spared)
-        likely = curriculum(stack.contexts.cpu()).to(device)
+        stack = self.stack(device)
+        likely = stack.likely().to(device)
         every, alive, hardest = stack.numbers.clone(), torch.arange(S, device=device), None
         wrong, admitted, smallest = (torch.full((S,), value, device=device) for value in (0, LAST, LAST))
         loss, since = torch.full((S,), 3.0, device=device), torch.zeros(S, device=device)
@@ -336,6 +358,15 @@ class CompactExperiment(Experiment):
         note()
         return every, wrong, admitted
 
+    def stack(self, device: torch.device) -> Stack:
+        """All starts, as they begin."""
+        numbers = initial(self.spared, self.starts, torch.Generator().manual_seed(self.seed))
+        return CompactStack(numbers.to(device), self.spared)
+
+    def written_out(self, numbers: Tensor) -> dict[str, Tensor]:
+        """(n,) numbers -> the weights of the model."""
+        return expand(numbers, self.spared)
+
     def add(self, model, a, b):
         return add(model, a, b)
 
@@ -347,12 +378,22 @@ ROOM, SOFTNESS = 2.0, 2.0  # that error is taken so many times as large, and log
 AGAIN = 5  # steps after which the certifier and the checker are asked
 
 
-class Settling(Stack):
-    """One start, trained on what is left of its leads when rounding does its worst; all contexts at each step.
+def least_favourable(w: dict[str, Tensor], mid: Tensor, off: Tensor, right: Tensor) -> Tensor:
+    """(B, D) stream before the neurons and by how much it can be off, (B, 1) token that is right -> (B, V) logits: of
+    that token the least, of all others the largest, divided by SOFTNESS.
 
-    This is training on interval bounds (Gowal et al. 2018, section 3), with the error of the exponential in place of
-    what an adversary may change.
+    Interval bounds, as Gowal et al. (2018, section 3) train on, with rounding in place of what an adversary changes.
     """
+    into, out, unembedding = (w[f"{name}.weight"] for name in ("mlp_in", "mlp_out", "unembedding"))
+    before = mid @ into.T + w["mlp_in.bias"]
+    after = mid + before.relu() @ out.T
+    off = off + ((before > 0) * (off @ into.abs().T)) @ out.abs().T
+    against = torch.where(right == torch.arange(len(unembedding), device=right.device), -1.0, 1.0)
+    return (after @ unembedding.T + against * (off @ unembedding.abs().T)) / SOFTNESS
+
+
+class Settling(CompactStack):
+    """One start, trained on what is left of its leads when rounding does its worst; all contexts at each step."""
 
     farthest = 1.0
 
@@ -361,7 +402,6 @@ class Settling(Stack):
         self.written_out = ColumnTransformer(SIZE)
 
     def answer(self, numbers, contexts):
-        """Of the token that is right the least logit, of all others the largest."""
         w, slots = expand(numbers, self.spared, self.sharpness), self.answering.slots
         keys, own, right = contexts[:, :-1], contexts[:, -2], contexts[:, -1:]
         x = w["embedding.weight"] + w["numbers.weight"][: ANSWER + 1, None]  # (N, V, D)
@@ -370,12 +410,7 @@ class Settling(Stack):
         read = GAIN * (x @ w["qkv.weight"][2 * D :].T)[slots[0], keys.clamp(min=0)]
         mid = x[ANSWER][own] + torch.einsum("bs,bsd->bd", share, read)
         off = ROOM * EXPONENTIAL * torch.einsum("bs,bsd->bd", share, read.abs())
-        into, out, unembedding = (w[f"{name}.weight"] for name in ("mlp_in", "mlp_out", "unembedding"))
-        before = mid @ into.T + w["mlp_in.bias"]
-        after = mid + before.relu() @ out.T
-        off = off + ((before > 0) * (off @ into.abs().T)) @ out.abs().T
-        against = torch.where(right == torch.arange(len(ALPHABET), device=right.device), -1.0, 1.0)
-        return (after @ unembedding.T + against * (off @ unembedding.abs().T)) / SOFTNESS
+        return least_favourable(w, mid, off, right)
 
     def measure(self) -> float:
         """By how much each lead exceeds what a certificate and its checker ask for, at least."""
@@ -399,7 +434,7 @@ class SettledExperiment(CompactExperiment):
     def search(self, steps, device):
         from arithlib import checkpoints  # it imports the experiments
 
-        stack = Settling(torch.from_numpy(checkpoints.read(self.start).history["numbers"][-1]), self.spared)
+        stack = self.settling(torch.from_numpy(checkpoints.read(self.start).history["numbers"][-1]))
         best, kept = -torch.inf, stack.numbers
         for step in steps:
             if step % AGAIN == 0:
@@ -409,4 +444,12 @@ class SettledExperiment(CompactExperiment):
                 if room > 0:
                     break
             stack.step(torch.arange(len(stack.contexts))[None])
-        return kept, Stack(kept, self.spared).wrong(), torch.tensor([10])
+        return kept, self.settled(kept).wrong(), torch.tensor([10])
+
+    def settling(self, numbers: Tensor) -> Settling:
+        """(n,) numbers, as they are trained on."""
+        return Settling(numbers, self.spared)
+
+    def settled(self, numbers: Tensor) -> Stack:
+        """(1, n) numbers, as they are looked at in the end."""
+        return CompactStack(numbers, self.spared)

@@ -145,7 +145,7 @@ def test_a_batch_has_low_sums_and_admitted_ones_alone_the_newest_most():
 
 @EVERY_SIZE
 def test_losses_and_wrong_answers_are_those_of_the_written_out_model(spared):
-    stack = compact.Stack(numbers(2, spared=spared), spared)
+    stack = compact.CompactStack(numbers(2, spared=spared), spared)
     right = stack.contexts[:, -1]
     for start, (wrong, losses) in enumerate(zip(stack.wrong(), stack.losses(), strict=True)):
         model = written_out(stack.numbers[start], spared)
@@ -156,7 +156,7 @@ def test_losses_and_wrong_answers_are_those_of_the_written_out_model(spared):
 
 
 def test_a_step_is_that_of_gauss_and_newton_written_out():
-    stack, batch = compact.Stack(numbers(1, seed=5), sharpness=1.0), torch.arange(0, 240, 20)[None]
+    stack, batch = compact.CompactStack(numbers(1, seed=5), sharpness=1.0), torch.arange(0, 240, 20)[None]
     stack.damping[:] = 10.0  # so that the first attempt is taken
     start, contexts = stack.numbers[0].clone(), stack.contexts[batch[0]]
     gradient, curvature = torch.zeros(len(start)), torch.zeros(len(start), len(start))
@@ -176,7 +176,7 @@ def test_a_step_is_that_of_gauss_and_newton_written_out():
 
 
 def test_no_start_gets_worse_on_its_batch_and_what_does_not_fall_stays():
-    stack = compact.Stack(numbers(6, seed=1), sharpness=compact.BLUNT)
+    stack = compact.CompactStack(numbers(6, seed=1), sharpness=compact.BLUNT)
     draw = torch.Generator().manual_seed(0)
     for _ in range(5):
         batch, before = torch.randint(len(stack.contexts), (6, 64), generator=draw), stack.numbers.clone()

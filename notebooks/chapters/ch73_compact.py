@@ -444,6 +444,7 @@ class SettledExperiment(CompactExperiment):
                 if room > 0:
                     break
             stack.step(torch.arange(len(stack.contexts))[None])
+        kept = kept.float()
         return kept, self.settled(kept).wrong(), torch.tensor([10])
 
     def settling(self, numbers: Tensor) -> Settling:

@@ -49,6 +49,7 @@ STRENGTH = 20.0  # a constant: what is read counts so much more
 SPREAD = {"place": 0.1, "bias": 10.0}  # of numbers at the start, where it is not one
 NOTHING = -1e9  # the score of a distance at which the text has not begun
 TEXTS = 40_000  # sums that are trained on
+CALM, GROWTH = 0.01, 1.05  # of the last phase: the loss, in nats, below which its room grows, and by what
 
 
 # ---- from the numbers to the weights -----------------------------------------------------------------------------
@@ -63,7 +64,7 @@ def expand(numbers: Tensor, sharpness: float = SHARPNESS) -> dict[str, Tensor]:
     """(n,) numbers -> all weights of an `UnaddressedAdder`."""
     p = named(numbers)
     digits, middle = arc(*p["arc"])
-    angle = 2 * pi / PERIOD * torch.arange(DISTANCES, device=numbers.device)
+    angle = 2 * pi / PERIOD * torch.arange(DISTANCES, device=numbers.device, dtype=numbers.dtype)
     return {
         "embedding.weight": digits,
         "score": STEEP * (p["place"][0] * angle.cos() + p["place"][1] * angle.sin()),
@@ -124,7 +125,9 @@ class UnaddressedAdder(nn.Module):
     def forward(self, tokens: Tensor) -> Tensor:
         """Raises ValueError for a text that is longer than the layout."""
         if tokens.shape[1] > DISTANCES:
-            raise ValueError(f"{tokens.shape[1]} tokens, and a sum of {DIGITS} digits has {DISTANCES} before its last")
+            raise ValueError(
+                f"{tokens.shape[1]} tokens, and a sum of {DIGITS} digits has {DISTANCES} before its last"
+            )
         before = nn.functional.pad(tokens, (DISTANCES - 1, 0), value=ABSENT)
         return respond(dict(self.named_parameters()), before.unfold(1, DISTANCES, 1).flip(-1))
 
@@ -276,15 +279,19 @@ def examine(model: UnaddressedAdder) -> tuple[np.ndarray, np.ndarray]:
 
 
 class UnaddressedSettling(Stack):
-    """One start, trained on what is left of its leads when rounding and all other tokens do their worst."""
+    """One start, trained on what is left of its leads when rounding and all other tokens do their worst.
 
-    farthest = 1.0
+    room: by what the worst is multiplied. It is little at first, and grows as long as the loss is small.
+    """
+
+    farthest, room = 1.0, ROOM / 1000
 
     def __init__(self, numbers: Tensor):
         seen, right = columns()
         alike = (seen[:, 0] <= seen[:, 1]) & (seen[:, 2] <= seen[:, 3])  # exchanged digits weigh the same
         contexts = torch.from_numpy(np.column_stack([seen, right])[alike])
-        super().__init__(numbers[None], contexts, torch.ones(len(contexts), dtype=torch.long))
+        # In float32 the loss is too rough to tell whether a small step helps.
+        super().__init__(numbers[None].double(), contexts, torch.ones(len(contexts), dtype=torch.long))
         self.written_out = UnaddressedAdder(UnaddressedConfig())
 
     def answer(self, numbers, contexts):
@@ -294,8 +301,15 @@ class UnaddressedSettling(Stack):
         value = w["value"] * digits
         mid = digits[seen[:, -1]] + torch.einsum("s,bsd->bd", pattern[known], value[seen]) + w["bias"]
         strayed = (1 - pattern[known].sum()) * value.abs().amax(0)
-        off = ROOM * (EXPONENTIAL * torch.einsum("s,bsd->bd", pattern[known], value[seen].abs()) + strayed)
+        off = self.room * (EXPONENTIAL * torch.einsum("s,bsd->bd", pattern[known], value[seen].abs()) + strayed)
         return least_favourable(w, mid, off, right)
+
+    def step(self, batch):
+        loss = super().step(batch)
+        if self.room < ROOM and loss.max() < CALM:
+            self.room = min(ROOM, GROWTH * self.room)
+            self.damping.clamp_(max=1)  # it was that of another objective
+        return loss
 
     def measure(self) -> float:
         """The least lead that is assured."""

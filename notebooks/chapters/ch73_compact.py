@@ -8,6 +8,7 @@ Dimensions: S starts, n trained numbers, C contexts that there are, B of a batch
 """
 
 import time
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from math import prod
 
@@ -90,10 +91,11 @@ def named(numbers: Tensor, spared: int = 0) -> dict[str, Tensor]:
 
 
 def arc(radius: Tensor, first: Tensor, step: Tensor) -> tuple[Tensor, Tensor]:
-    """(10, D) vectors of the digits, by the angles of digit 0 and between digits, and (D,) the middle of their arc."""
+    """(10, D) vectors of the digits, from the angles of digit 0 and between digits, and (D,) the middle of them."""
     angle = first + step * torch.arange(10, device=radius.device)
     middle = angle.mean()
-    return radius * torch.stack([angle.cos(), angle.sin()], 1), radius * torch.stack([middle.cos(), middle.sin()])
+    around = torch.stack([angle.cos(), angle.sin()], 1)
+    return radius * around, radius * torch.stack([middle.cos(), middle.sin()])
 
 
 def expand(numbers: Tensor, spared: int = 0, sharpness: float = SHARPNESS) -> dict[str, Tensor]:
@@ -181,7 +183,7 @@ def curriculum(contexts: Tensor) -> Tensor:
 # ---- training ----------------------------------------------------------------------------------------------------
 
 
-class Stack:
+class Stack(ABC):
     """S starts that are trained side by side, each on batches of its own, where their numbers are (CPU or GPU).
 
     contexts: (C, K) what is trained on, the token that is right last. times: (C,) how many each stands for.
@@ -198,13 +200,9 @@ class Stack:
         self.every_logit = vmap(self.answer, (0, None), chunk_size=TOGETHER // 8)
         self.slopes_of = vmap(jacfwd(self.answer), chunk_size=TOGETHER)
 
+    @abstractmethod
     def answer(self, numbers: Tensor, contexts: Tensor) -> Tensor:
         """(n,) numbers and (B, K) contexts with the token that is right -> (B, V) logits."""
-        raise NotImplementedError
-
-    def likely(self) -> Tensor:
-        """(LAST + 1 - 10, C) how likely each context is drawn, by the smallest sum from ten on that is admitted."""
-        raise NotImplementedError
 
     def losses(self) -> Tensor:
         """(S, C) cross-entropy of every context, in nats."""
@@ -274,7 +272,8 @@ class CompactStack(Stack):
         weights = {f"model.{name}": weight for name, weight in weights.items()}
         return functional_call(self.answering, weights, (contexts[:, :-1],))
 
-    def likely(self):
+    def likely(self) -> Tensor:
+        """(LAST + 1 - 10, C) how likely each context is drawn, by the smallest sum from ten on that is admitted."""
         return curriculum(self.contexts.cpu())
 
 

@@ -5,11 +5,12 @@ Sums have a fixed layout, as on AdderBoard: ten digits of each operand, lowest f
     place     0   1 ... 10   11   12   13 ... 22   23   24 ... 34
     token     0   a_0..a_9    0    0   b_0..b_9     0   s_0..s_10
 
-The token before s_k asks for it. From there b_k is 10 tokens back and a_k 22, the column before is at 11 and 23: equal
-modulo 12. So a score that goes round with the distance once in 12 tokens, as that of a rotary embedding does (Su et
-al. 2021), can find the columns; where it has its peak, and how high that is, are two of the trained numbers.
+The token before s_k asks for it. From there b_k is 10 tokens back and a_k 22, and the column before is at 11 and 23:
+equal modulo 12. So a score that goes round with the distance once in 12 tokens, as that of a rotary embedding does
+(Su et al. 2021), can find the columns; where its peak is, and how high, are two of the trained numbers.
 
-Dimensions: n trained numbers, C contexts, S = 34 distances from the token that asks, V = 10 digits, D d_model, F d_mlp.
+Dimensions: n trained numbers, C contexts, S = 34 distances from the token that asks, V = 10 digits, D d_model, F
+d_mlp.
 """
 
 from dataclasses import dataclass
@@ -317,7 +318,7 @@ class UnaddressedSettling(Stack):
         return float(examine(self.written_out)[1].min())
 
     def wrong(self):
-        """(1,) in how many columns of how many places the right digit does not lead, whatever the other tokens are."""
+        """(1,) how often, of all columns in all places, the right digit does not lead by the midpoints."""
         self.written_out.load_state_dict(expand(self.numbers[0]))
         return torch.tensor([int((examine(self.written_out)[0] <= 0).sum())])
 

@@ -14,7 +14,7 @@ PAGE = f"""<!doctype html><html lang="en"><head><meta charset="utf-8"><title>A p
 <section id="one"><h2>One</h2>
 {CLAIM.format(id="a", source="One", verdict="partly", more='data-scale="less" data-distance="0.5"', words="Petals")}
 {CLAIM.format(id="b", source="One", verdict="refuted", more='data-scale="proof" data-distance="9"', words="Clocks")}
-<details id="open"><summary>1 not attempted yet</summary><ul>
+<details id="open"><summary>1 not attempted</summary><ul>
 <li id="c" data-source="One" data-verdict="not attempted">Petals of a clock</li></ul></details></section>
 <section id="two"><h2>Two</h2>
 {CLAIM.format(id="d", source="Two", verdict="partly", more='data-scale="proof" data-distance="99"', words="Carry")}

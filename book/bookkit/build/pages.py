@@ -115,7 +115,7 @@ def scoreboard_page(rows: list[dict], claims: Mapping[str, Claim], numbers: Coll
         parts.append(_counts(counts[source]))
         parts += [_card(row, claims[row["id"]]) for row in own if row["verdict"] != NOT_ATTEMPTED]
         if open_:
-            parts.append(_open_claims(open_))
+            parts.append(_open_claims(open_, claims))
     return "\n\n".join(parts) + "\n"
 
 
@@ -212,14 +212,14 @@ def readable(expression: str, published: Mapping[str, Number]) -> str:
     return re.sub(r"\*\*|[<>=!]=|[*-]", lambda match: SIGNS[match[0]], expression)
 
 
-def _open_claims(rows: list[dict]) -> str:
+def _open_claims(rows: list[dict], claims: Mapping[str, Claim]) -> str:
     items = "".join(
         f'<li id="{anchor(row["id"])}"{_data(row)}><strong>{row["id"]}</strong> {_text(row["statement"])}'
         + (f" <small>Published: {_text(row['published'])}.</small>" if row["published"] else "")
-        + "</li>"
+        + f" <small>{_text(claims[row["id"]].test)}</small></li>"
         for row in rows
     )
-    return f"<details><summary>{len(rows)} not attempted yet</summary><ul>{items}</ul></details>"
+    return f"<details><summary>{len(rows)} not attempted</summary><ul>{items}</ul></details>"
 
 
 def _list(entries: Mapping[str, str]) -> str:

@@ -1,4 +1,4 @@
-"""What holds for every test: no clock decides one; Coq; and a headless Chromium, for modules that define `address`."""
+"""For every test: no clock decides one; Coq; and a headless Chromium, for modules that define `address`."""
 
 import gc
 import os

@@ -1,4 +1,4 @@
-"""What holds for every test: no clock decides one; and a headless Chromium, for modules that define `address`."""
+"""For every test: no clock decides one; Coq; and a headless Chromium, for modules that define `address`."""
 
 import gc
 import os
@@ -29,12 +29,22 @@ QUIET = """--headless --no-sandbox --disable-gpu --disable-quic --no-first-run -
 QUIET.append("--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1")
 
 
+def lacking(message):
+    """Fails in continuous integration, which installs everything, and skips elsewhere."""
+    pytest.fail(message) if os.environ.get("CI") == "true" else pytest.skip(message)
+
+
+@pytest.fixture
+def coq():
+    if shutil.which("coqc") is None:
+        lacking("no coqc on the PATH; install Coq to check the proofs")
+
+
 @pytest.fixture(scope="module")  # not longer: playwright keeps an event loop, and other tests run their own
 def chromium():
     found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     if found is None:
-        message = "no chromium, chromium-browser or google-chrome on the PATH; install one to test the pages"
-        pytest.fail(message) if os.environ.get("CI") == "true" else pytest.skip(message)
+        lacking("no chromium, chromium-browser or google-chrome on the PATH; install one to test the pages")
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:

@@ -24,7 +24,7 @@ SPECIFICATION.loader.exec_module(check)
 FAMILIES = {"a+b=": ("adder", "compact", "tiny"), "a-b=": "differences", "a*b=": "pages"}
 # What Coq computes longest for: a gap in its place is found soonest.
 CLOSED = "Lemma columns_closed : closed columns = true.\n"
-needs_coq = pytest.mark.skipif(shutil.which("coqc") is None, reason="Coq is not installed")
+needs_coq = pytest.mark.usefixtures("coq")
 
 
 def test_the_record_is_of_these_proofs_and_names_the_contexts_of_checker_and_certificates():

@@ -216,7 +216,7 @@ def _open_claims(rows: list[dict], claims: Mapping[str, Claim]) -> str:
     items = "".join(
         f'<li id="{anchor(row["id"])}"{_data(row)}><strong>{row["id"]}</strong> {_text(row["statement"])}'
         + (f" <small>Published: {_text(row['published'])}.</small>" if row["published"] else "")
-        + f" <small>{_text(claims[row["id"]].test)}</small></li>"
+        + f" <small>{_text(claims[row['id']].test)}</small></li>"
         for row in rows
     )
     return f"<details><summary>{len(rows)} not attempted</summary><ul>{items}</ul></details>"

@@ -446,7 +446,7 @@ class SettledExperiment(CompactExperiment):
         kept = kept.float()
         return kept, self.settled(kept).wrong(), torch.tensor([10])
 
-    def settling(self, numbers: Tensor) -> Settling:
+    def settling(self, numbers: Tensor) -> Stack:
         """(n,) numbers, as they are trained on."""
         return Settling(numbers, self.spared)
 

@@ -113,7 +113,8 @@ ENTRIES = tuple(_entries(_MEASURED.strip().splitlines()))
 
 def table(entries: tuple[Entry, ...]) -> str:
     """Entries as HTML."""
-    headings = ("entry", "numbers", "board's test", "random, wrong", "hard, wrong", "near", "least lead", "fails on")
+    headings = "entry", "numbers", "board's test", "random, wrong", "hard, wrong", "near", "least lead"
+    headings += "fails on", "source"
     rows = (
         (
             f"{one.author}, {'trained' if one.trained else 'by hand'}",
@@ -124,6 +125,7 @@ def table(entries: tuple[Entry, ...]) -> str:
             f"{one.near:,}",
             f"{one.lead:.2g}".replace("-", "−"),
             one.fails or "none found",
+            one.source,
         )
         for one in entries
     )

@@ -9,8 +9,8 @@ The token before s_k asks for it. From there b_k is 10 tokens back and a_k 22, a
 equal modulo 12. So a score that goes round with the distance once in 12 tokens, as that of a rotary embedding does
 (Su et al. 2021), can find the columns; where its peak is, and how high, are two of the trained numbers.
 
-Dimensions: n trained numbers, C contexts, S = 34 distances from the token that asks, V = 10 digits, D d_model, F
-d_mlp.
+Dimensions: n trained numbers, C contexts, S = 34 distances from the token that asks (of `initial`: starts), V = 10
+digits, D d_model, F d_mlp.
 """
 
 from dataclasses import dataclass
@@ -18,10 +18,12 @@ from math import pi
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
-from arithlib.certify.ball_arithmetic import Ball, einsum, gamma, margin, relu, softmax
+from arithlib.certify.ball_arithmetic import Ball, einsum, margin, relu, softmax
 from arithlib.settings import of_kind
+from arithlib.tasks.operands import carries
 from arithlib.tokenizer import ABSENT
 from chapters.ch73_compact import (
     EXPONENTIAL,
@@ -47,7 +49,7 @@ COUNT = sum(shape[0] for shape in SHAPES.values())
 
 STEEP = 30.0  # a constant of the scores, so that steps of training are of one size for all numbers
 STRENGTH = 20.0  # a constant: what is read counts so much more
-SPREAD = {"place": 0.1, "bias": 10.0}  # of numbers at the start, where it is not one
+SPREAD = {"place": 0.1, "bias": 10.0}  # standard deviations at the start; 1 where not listed
 NOTHING = -1e9  # the score of a distance at which the text has not begun
 TEXTS = 40_000  # sums that are trained on
 CALM, GROWTH = 0.01, 1.05  # of the last phase: the loss, in nats, below which its room grows, and by what
@@ -129,7 +131,7 @@ class UnaddressedAdder(nn.Module):
             raise ValueError(
                 f"{tokens.shape[1]} tokens, and a sum of {DIGITS} digits has {DISTANCES} before its last"
             )
-        before = nn.functional.pad(tokens, (DISTANCES - 1, 0), value=ABSENT)
+        before = F.pad(tokens, (DISTANCES - 1, 0), value=ABSENT)
         return respond(dict(self.named_parameters()), before.unfold(1, DISTANCES, 1).flip(-1))
 
 
@@ -156,11 +158,7 @@ def add(model: UnaddressedAdder, a: int, b: int) -> int:
 
 def written(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     """(C, 10) digits of operands, lowest first -> (C, 34) texts up to the last digit but one, (C, 11) column sums."""
-    carry, sums, nothing = torch.zeros_like(a[:, 0]), [], torch.zeros_like(a[:, :1])
-    for column in (*(a + b).T, torch.zeros_like(a[:, 0])):
-        sums.append(column + carry)
-        carry = sums[-1] // 10
-    sums = torch.stack(sums, 1)
+    sums, nothing = F.pad(a + b, (0, 1)) + carries(a, b), torch.zeros_like(a[:, :1])
     return torch.cat([nothing, a, nothing, nothing, b, nothing, sums[:, :-1] % 10], 1), sums
 
 
@@ -206,28 +204,34 @@ class UnaddressedStack(Stack):
         return weights
 
 
-@of_kind("unaddressed")
 @dataclass(frozen=True, kw_only=True)
-class UnaddressedExperiment(CompactExperiment):
-    """An adder without addresses, searched for as `CompactExperiment` does."""
+class Unaddressed:
+    """What both phases of training share."""
 
     model: UnaddressedConfig = UnaddressedConfig()
-    starts: int = 128
 
     network = UnaddressedAdder
 
     def size(self):
         return super().size() | {"weights": COUNT}
 
-    def stack(self, device):
-        generator = torch.Generator().manual_seed(self.seed)
-        return UnaddressedStack(initial(self.starts, generator).to(device), generator)
-
     def written_out(self, numbers):
         return expand(numbers)
 
     def add(self, model, a, b):
         return add(model, a, b)
+
+
+@of_kind("unaddressed")
+@dataclass(frozen=True, kw_only=True)
+class UnaddressedExperiment(Unaddressed, CompactExperiment):
+    """An adder without addresses, searched for as `CompactExperiment` does."""
+
+    starts: int = 128
+
+    def stack(self, device):
+        generator = torch.Generator().manual_seed(self.seed)
+        return UnaddressedStack(initial(self.starts, generator).to(device), generator)
 
 
 # ---- proof -------------------------------------------------------------------------------------------------------
@@ -250,17 +254,18 @@ def logits(model: UnaddressedAdder, asked: int, seen: np.ndarray) -> Ball:
     """(C, 5) digits as in `columns` -> (C, V) logits of the token that asks for digit number `asked`, with every
     rounding of a float32 program enclosed, whatever all other tokens are.
 
-    What they can add is bounded by their weight in attention, times the largest value.
+    What they can add is bounded by their weight in attention, times the largest value. As in `ball_arithmetic`, an
+    exponential may be off by FUNCTION_ERROR; that of a masked key is 0.
     """
     w = {name: Ball.exact(value.detach().cpu().double().numpy()) for name, value in model.named_parameters()}
     digits, keys = w["embedding.weight"], ASKS + asked + 1
     value = einsum("vd,x->vd", digits, w["value"])
     pattern = softmax(w["score"][:keys])
     known = [*COLUMN, *BEFORE, 0]
-    others = np.delete(np.arange(keys), known)
-    stream = einsum("s,csd->cd", pattern[known], value[seen], digits[seen[:, -1]], w["bias"], roundings=keys)
-    strayed = (1 + gamma(keys)) * pattern.size[others].sum() * value.size.max(0)
-    stream = Ball(stream.mid, stream.rad + strayed)
+    strayed = np.delete(pattern.size, known).sum() * value.size.max(0)
+    astray = Ball(np.zeros_like(strayed), strayed)
+    own = digits[seen[:, -1]]
+    stream = einsum("s,csd->cd", pattern[known], value[seen], own, w["bias"], astray, roundings=keys)
     neurons = relu(einsum("cd,fd->cf", stream, w["mlp_in.weight"], w["mlp_in.bias"]))
     return einsum("cd,vd->cv", einsum("cf,df->cd", neurons, w["mlp_out.weight"], stream), w["unembedding.weight"])
 
@@ -268,8 +273,8 @@ def logits(model: UnaddressedAdder, asked: int, seen: np.ndarray) -> Ball:
 def examine(model: UnaddressedAdder) -> tuple[np.ndarray, np.ndarray]:
     """(11, 20000) by how much the right digit leads in exact arithmetic, up to the other tokens, and at least.
 
-    Where all of the second are positive, every float32 program adds any two numbers of ten digits: by induction over
-    the digits of the sum, each column is one of `columns`, with the digit before it written rightly.
+    Where all of the second are positive, every float32 program that `logits` covers adds any two numbers of up to ten
+    digits: by induction over the digits of the sum, each column is one of `columns`, with the digit before it right.
     """
     seen, right = columns()
     leads = [margin(logits(model, asked, seen), right) for asked in range(DIGITS + 1)]
@@ -314,35 +319,22 @@ class UnaddressedSettling(Stack):
 
     def measure(self) -> float:
         """The least lead that is assured."""
-        self.written_out.load_state_dict(expand(self.numbers[0]))
+        self.written_out.load_state_dict(expand(self.numbers[0].float()))
         return float(examine(self.written_out)[1].min())
 
     def wrong(self):
         """(1,) how often, of all columns in all places, the right digit does not lead by the midpoints."""
-        self.written_out.load_state_dict(expand(self.numbers[0]))
+        self.written_out.load_state_dict(expand(self.numbers[0].float()))
         return torch.tensor([int((examine(self.written_out)[0] <= 0).sum())])
 
 
 @of_kind("unaddressed-settled")
 @dataclass(frozen=True, kw_only=True)
-class UnaddressedSettledExperiment(SettledExperiment):
+class UnaddressedSettledExperiment(Unaddressed, SettledExperiment):
     """An adder without addresses, trained on until its leads are assured, or for all steps."""
-
-    model: UnaddressedConfig = UnaddressedConfig()
-
-    network = UnaddressedAdder
-
-    def size(self):
-        return super().size() | {"weights": COUNT}
 
     def settling(self, numbers):
         return UnaddressedSettling(numbers)
 
     def settled(self, numbers):
         return UnaddressedSettling(numbers[0])
-
-    def written_out(self, numbers):
-        return expand(numbers)
-
-    def add(self, model, a, b):
-        return add(model, a, b)

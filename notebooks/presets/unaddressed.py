@@ -1,6 +1,6 @@
 """Runs: adders that find the columns by themselves, of as few numbers as we could train (chapter 73).
 
-arithlib train "unaddressed-*"     of 128 starts each: some ten minutes of one core
+arithlib train "unaddressed-*"     of 128 starts each: five to seven minutes of one core a run
 """
 
 from chapters.ch73_unaddressed import COUNT, UnaddressedExperiment, UnaddressedSettledExperiment

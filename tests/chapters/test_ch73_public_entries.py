@@ -26,6 +26,7 @@ def test_the_table_shows_what_was_measured():
     page = BeautifulSoup(table((WRONG,)), "html.parser")
     [row] = [[cell.text for cell in row.find_all("td")] for row in page.tbody.find_all("tr")]
     assert row == [
-        "somebody, trained", "40", "10,000 of 10,010", "2 of 500", "3 of 700", "900", "−0.25", "1+2"
+        "somebody, trained", "40", "10,000 of 10,010", "2 of 500", "3 of 700", "900", "−0.25", "1+2",
+        "somebody/adder adder.py 0123abcd",
     ]  # fmt: skip
     assert len(page.thead.find_all("th")) == len(row)

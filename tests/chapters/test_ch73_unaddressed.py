@@ -165,7 +165,7 @@ def test_what_is_trained_on_last_bounds_every_logit_from_the_side_that_matters()
             assert least[right] - least[others].max() <= found[right] - found[others].max() + 1e-6
 
 
-@pytest.mark.parametrize("run", [run for run in FAMILY if checkpoints.find(run.name)], ids=lambda run: run.name)
+@pytest.mark.parametrize("run", FAMILY, ids=lambda run: run.name)
 def test_a_shipped_adder_is_written_out_from_its_numbers(run):
     trained = checkpoints.read(run.name)
     weights = unaddressed.expand(torch.from_numpy(trained.history["numbers"][-1]))
@@ -190,21 +190,19 @@ def test_every_column_of_every_sum_is_listed_and_its_logits_are_enclosed():
 
 
 def test_other_tokens_are_what_the_proof_says_they_may_do():
-    """A text in which all other tokens are the digit of the largest value: still inside, and near the edge."""
+    """Any digit in all other places stays inside, and some use half of the ball."""
     model, (seen, _) = adder(), unaddressed.columns()
     with torch.no_grad():
         model.score.mul_(0.3)  # so that they have some weight
-        value = model.embedding.weight * model.value
-        far = int(value.norm(dim=1).argmax())
         ball, used = unaddressed.logits(model, DIGITS, seen[:1]), 0.0
-        for filler in {far, *range(10)}:
+        for filler in range(10):
             text = torch.full((1, DISTANCES), filler)
             for distance, digit in zip((*unaddressed.COLUMN, *unaddressed.BEFORE, 0), seen[0], strict=True):
                 text[0, -1 - distance] = digit
             logits = model(text)[0, -1].double().numpy()
             assert (np.abs(logits - ball.mid[0]) <= ball.rad[0]).all()
             used = max(used, (np.abs(logits - ball.mid[0]) / ball.rad[0]).max())
-    assert used > 0.2
+    assert used > 0.5
 
 
 @pytest.mark.parametrize("name", ["mlp_out.weight", "mlp_in.bias", "value", "bias", "score", "embedding.weight"])
@@ -215,8 +213,9 @@ def test_a_damaged_adder_is_not_proven(name):
     assert (unaddressed.examine(model)[1] <= 0).any()
 
 
-def test_the_proven_adder_adds():
-    model = adder()
+@pytest.mark.parametrize("name", [run.name for run in FAMILY if run.name.endswith("-settled")])
+def test_the_proven_adders_add(name):
+    model = adder(name)
     lead, least = unaddressed.examine(model)
     assert lead.shape == least.shape == (DIGITS + 1, 20_000) and (least > 0).all() and (least <= lead).all()
     assert all(unaddressed.add(model, a, b) == a + b for a, b in drawn(60, seed=4))

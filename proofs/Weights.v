@@ -111,18 +111,18 @@ Definition near (number : nat) (distance : nat) : Z :=
 
 Definition sink : Z := 939524096.
 
-Definition exp_bits : Z := 24.
+Definition exp_bits : Z := 18.
 
 Definition exp_near (number : nat) (distance : nat) : Z * Z :=
   match number, distance with
-  | 0%nat, 0%nat => (300937729, 300946914)
-  | 0%nat, _ => (29968792, 29969707)
-  | 1%nat, 0%nat => (300937729, 300946914)
-  | 1%nat, _ => (29968792, 29969707)
-  | 2%nat, 0%nat => (16776959, 16777473)
-  | 2%nat, _ => (29968792, 29969707)
-  | _, 0%nat => (16776959, 16777473)
-  | _, _ => (16776959, 16777473)
+  | 0%nat, 0%nat => (4702152, 4702296)
+  | 0%nat, _ => (468262, 468277)
+  | 1%nat, 0%nat => (4702152, 4702296)
+  | 1%nat, _ => (468262, 468277)
+  | 2%nat, 0%nat => (262139, 262149)
+  | 2%nat, _ => (468262, 468277)
+  | _, 0%nat => (262139, 262149)
+  | _, _ => (262139, 262149)
   end.
 
-Definition exp_sink : Z * Z := (18398170633, 18398732110).
+Definition exp_sink : Z * Z := (287471416, 287480190).

@@ -16,7 +16,7 @@ CHECKPOINT = "compact-18-s3-settled"
 PATH = HERE.parent / "checkpoints" / "compact" / f"{CHECKPOINT}.safetensors"
 
 BITS = 27  # weights are whole multiples of 2^-27
-UNIT = 24  # ends of enclosures are whole multiples of 2^-24
+UNIT = 18  # ends of enclosures are whole multiples of 2^-18
 OFF = Fraction(1, 2**16)  # as wide as this, relatively, to both sides
 TOKENS = (*(f"Digit d{digit}" for digit in range(10)), "Minus", "Plus", "Times", "Equals", "End")
 NUMBERS, DISTANCES = 4, 2

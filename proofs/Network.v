@@ -4,9 +4,9 @@
     right token has the largest logit. So its greedy decoding adds all numbers.
 
     Arithmetic is that of any ordered field, of which the real numbers are one. It needs no axiom to reason about them
-    all, while those of the standard library are built on some. What an exponential is cannot be said there: [e] and
-    [e_sink] are any numbers within the enclosures. That the exponentials are among these is not proven here, nor what
-    float32 makes of the sums. *)
+    all, while the real numbers of the standard library are built on some. What an exponential is cannot be said in
+    every ordered field: [e] and [e_sink] are any numbers within the enclosures of [Weights.v]. That the exponentials
+    are among these is not proven here; nor is what rounding to float32 makes of the logits. *)
 
 From Coq Require Import Ring Field Qcanon.
 From Adder Require Export Adder Weights.
@@ -119,7 +119,7 @@ Definition logit (n : nat) (asking : token) (keys : list key) : token -> K :=
 Definition logits (x : text) : token -> K :=
   let '(n, _, asking) := last (addresses 0 0 x) (0%nat, 0%nat, End) in logit n asking (visible x).
 
-(** The first token of the vocabulary that has the largest logit. *)
+(** A token that has the largest logit; if several have it, [compare] decides. *)
 Definition vocabulary : list token := map Digit all_digits ++ [Minus; Plus; Times; Equals; End].
 
 Definition largest (of : token -> K) : token :=

@@ -19,7 +19,7 @@ BITS = 27  # weights are whole multiples of 2^-27
 UNIT = 18  # ends of enclosures are whole multiples of 2^-18
 OFF = Fraction(1, 2**16)  # as wide as this, relatively, to both sides
 TOKENS = (*(f"Digit d{digit}" for digit in range(10)), "Minus", "Plus", "Times", "Equals", "End")
-NUMBERS, DISTANCES = 4, 2
+NUMBERS, DISTANCES = ("0%nat", "1%nat", "2%nat", "_"), ("0%nat", "_")
 
 
 def tensors(content: bytes) -> dict[str, list[Fraction]]:
@@ -70,11 +70,15 @@ def coq(value) -> str:
     return str(value)
 
 
-def by_case(name: str, of: str, result: str, cases: dict[str, object]) -> str:
-    variables = " ".join(name for name, _ in (part.split(":") for part in of.split()))
-    binders = " ".join(f"({part.replace(':', ' : ')})" for part in of.split())
+def by_case(name: str, of: dict[str, str], kind: str, cases: dict[str, object]) -> str:
+    """A function of variables of these types, by what it is for each case."""
+    variables = " ".join(f"({variable} : {its})" for variable, its in of.items())
     lines = "\n".join(f"  | {case} => {coq(value)}" for case, value in cases.items())
-    return f"Definition {name} {binders} : {result} :=\n  match {', '.join(variables.split())} with\n{lines}\n  end."
+    return f"Definition {name} {variables} : {kind} :=\n  match {', '.join(of)} with\n{lines}\n  end."
+
+
+def constant(name: str, kind: str, value) -> str:
+    return f"Definition {name} : {kind} := {coq(value)}."
 
 
 def written(content: bytes) -> str:
@@ -83,16 +87,14 @@ def written(content: bytes) -> str:
     if any(w["qkv.weight"][:8]) or any(w["qkv.bias"][:4]):
         raise ValueError("queries or keys are not zero")
     near, sink = tensors(content)["near"], tensors(content)["sink"][0]
-    slots = [("_" if n == NUMBERS - 1 else n, "_" if d == DISTANCES - 1 else d) for n in range(NUMBERS) for d in (0, 1)]
+    slots = [f"{number}, {distance}" for number in NUMBERS for distance in DISTANCES]
 
     def matrix(name, rows=slice(None)):
         return tuple(pairs(w[name])[rows])
 
-    def constant(name, kind, value):
-        return f"Definition {name} : {kind} := {coq(value)}."
+    def of_token(values):
+        return dict(zip(TOKENS, values, strict=True))
 
-    of_tokens = {name: dict(zip(TOKENS, pairs(w[name]), strict=True)) for name in ("embedding.weight", "unembedding.weight")}
-    of_numbers = pairs(w["numbers.weight"])
     parts = [
         f"""(** * The weights of one network
 
@@ -106,8 +108,10 @@ def written(content: bytes) -> str:
 From Adder Require Export Model.
 Open Scope Z_scope.""",
         constant("weight_bits", "Z", BITS),
-        by_case("embedding", "t:token", "Z * Z", of_tokens["embedding.weight"]),
-        by_case("number_embedding", "n:nat", "Z * Z", dict(zip(["0%nat", "1%nat", "2%nat", "_"], of_numbers, strict=True))),
+        by_case("embedding", {"t": "token"}, "Z * Z", of_token(pairs(w["embedding.weight"]))),
+        by_case(
+            "number_embedding", {"n": "nat"}, "Z * Z", dict(zip(NUMBERS, pairs(w["numbers.weight"]), strict=True))
+        ),
         constant("value_weight", "(Z * Z) * (Z * Z)", matrix("qkv.weight", slice(4, 6))),
         constant("value_bias", "Z * Z", tuple(w["qkv.bias"][4:])),
         constant("out_weight", "(Z * Z) * (Z * Z)", matrix("out.weight")),
@@ -115,17 +119,22 @@ Open Scope Z_scope.""",
         constant("neuron_in_bias", "Z * Z", tuple(w["mlp_in.bias"])),
         constant("neuron_out", "(Z * Z) * (Z * Z)", matrix("mlp_out.weight")),
         constant("neuron_out_bias", "Z * Z", tuple(w["mlp_out.bias"])),
-        by_case("unembedding", "t:token", "Z * Z", of_tokens["unembedding.weight"]),
-        by_case("unembedding_bias", "t:token", "Z", dict(zip(TOKENS, w["unembedding.bias"], strict=True))),
+        by_case("unembedding", {"t": "token"}, "Z * Z", of_token(pairs(w["unembedding.weight"]))),
+        by_case("unembedding_bias", {"t": "token"}, "Z", of_token(w["unembedding.bias"])),
         f"""(** ** Scores, and their exponentials
 
     Of a key by number and distance, and of the sink. Coq does not use [near] and [sink], but what Python says of
     their exponentials: that they lie between these two multiples of 2^-[exp_bits]. An exponential that is off by a
     part in {OFF.denominator:,} still does. *)""",
-        by_case("near", "number:nat distance:nat", "Z", {f"{n}, {d}".replace("0", "0%nat").replace("1", "1%nat").replace("2", "2%nat"): whole(s) for (n, d), s in zip(slots, near, strict=True)}),
+        by_case("near", {"number": "nat", "distance": "nat"}, "Z", dict(zip(slots, map(whole, near), strict=True))),
         constant("sink", "Z", whole(sink)),
         constant("exp_bits", "Z", UNIT),
-        by_case("exp_near", "number:nat distance:nat", "Z * Z", {f"{n}, {d}".replace("0", "0%nat").replace("1", "1%nat").replace("2", "2%nat"): enclosure(s) for (n, d), s in zip(slots, near, strict=True)}),
+        by_case(
+            "exp_near",
+            {"number": "nat", "distance": "nat"},
+            "Z * Z",
+            dict(zip(slots, map(enclosure, near), strict=True)),
+        ),
         constant("exp_sink", "Z * Z", enclosure(sink)),
     ]
     return "\n\n".join(parts) + "\n"

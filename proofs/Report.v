@@ -1,14 +1,14 @@
 (** * What is printed for others to compare
 
     What the theorems rest on; the lists of contexts of sums, differences and products, for comparison with those that
-    the certificates name; and what the last token sees, after every token that is written in one text of each
-    operation, for comparison with what the model's program masks.
+    the certificates name; what the last token sees, after every token that is written in one text of each operation,
+    for comparison with what the model's program masks; and logits of the network, for comparison with that program's.
 
     An entry is a number, whose hexadecimal digits after the first are a token each: its place in the vocabulary, or 15
     for an empty slot. *)
 
 From Coq Require Import Uint63.
-From Adder Require Import Adder Difference Product.
+From Adder Require Import Network Adder Difference Product.
 Open Scope uint63_scope.
 
 Definition code_of_token (t : option token) : int :=
@@ -74,6 +74,23 @@ Definition seen_in_product : list int :=
   after_each (fun t => map (fun '(s, t) => (code_of_page_slot s, t)) (visible_on_page t))
              (page x y [] []) (flat_map ended (map (row_at x y) (seq 0 3))).
 
+(** Every thousandth context of sums, and in it the logits of the vocabulary, rounded down to multiples of 2^-20; with
+    rational numbers, and the lower ends of the enclosures as exponentials. *)
+Fixpoint every (n skip : nat) {A : Type} (l : list A) : list A :=
+  match l, skip with
+  | [], _ => []
+  | x :: rest, O => x :: every n n rest
+  | _ :: rest, S fewer => every n fewer rest
+  end.
+
+Definition rounded (q : Qcanon.Qc) : Z :=
+  let q := Qcanon.this q in (QArith_base.Qnum q * 2 ^ 20 / Z.pos (QArith_base.Qden q))%Z.
+
+Definition some_logits : list (int * list Z) :=
+  map (fun '(c, t) => (line [a_here c; b_here c; written_here c; a_next c; b_next c] t,
+                       map rounded (map (context_logit rationals low_near low_sink c) vocabulary)))
+      (every 999 0 table).
+
 Print Assumptions adds_all_numbers.
 Print Assumptions adds_if_masked.
 Print Assumptions visible_is_context.
@@ -82,6 +99,9 @@ Print Assumptions table_is_what_occurs.
 Print Assumptions one_answer.
 Print Assumptions each_once.
 Print Assumptions how_many.
+Print Assumptions network_is_right.
+Print Assumptions network_adds.
+Print Assumptions ends_are_enclosed.
 Print Assumptions subtracts_all_numbers.
 Print Assumptions multiplies_all_numbers.
 
@@ -91,3 +111,4 @@ Eval vm_compute in of_products.
 Eval vm_compute in seen_in_sum.
 Eval vm_compute in seen_in_difference.
 Eval vm_compute in seen_in_product.
+Eval vm_compute in some_logits.

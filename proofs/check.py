@@ -1,6 +1,6 @@
 """Have Coq check the proofs of this folder, and compare its lists of contexts with the certificates'.
 
-`make prove`. Needs Python and Coq 8.16 or later, nothing else; builds in a temporary folder, in some 40 seconds.
+`make prove`. Needs Python and Coq 8.16 or later, nothing else; builds in a temporary folder, in a minute or two.
 With --record it also notes what was checked, for chapters 72, 78 and 79 to show.
 """
 
@@ -16,8 +16,9 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 # Each needs some of those before it.
-FILES = ("Numbers", "Model", "Contexts", "Adder", "Slots", "Difference", "Product", "Report")
+FILES = ("Numbers", "Model", "Contexts", "Adder", "Weights", "Network", "Slots", "Difference", "Product", "Report")
 # What Report.v prints lists about, in its order: first all contexts of each, then what is seen in one text of each.
+# A list of logits follows.
 OPERATIONS = ("a+b=", "a-b=", "a*b=")
 TOKENS = "0123456789-+*=$."  # by their hexadecimal digit there
 RECORD = HERE / "record.json"
@@ -32,7 +33,8 @@ def digest_of_sources() -> str:
 
 def prove(folder: Path = HERE) -> dict:
     """What Coq says to the proofs in `folder`: theorems without assumptions, the contexts of each operation as
-    certificates name them, and the token in each slot after each token of one text.
+    certificates name them, the token in each slot after each token of one text, and the network's logits in some
+    contexts, in multiples of 2^-20.
 
     Raises RuntimeError with Coq's words where a proof fails, or a theorem rests on an axiom.
     """
@@ -47,7 +49,8 @@ def prove(folder: Path = HERE) -> dict:
     theorems = re.findall(r"^Print Assumptions (\w+)\.", (folder / "Report.v").read_text(encoding="utf-8"), re.M)
     if about.splitlines() != [CLOSED] * len(theorems):
         raise RuntimeError(f"a theorem rests on more than Coq's logic:\n{about}")
-    lists = [[f"{int(number):x}"[1:] for number in re.findall(r"\d+", one)] for one in printed]
+    lists = [[coded(number) for number in re.findall(r"\d+", one)] for one in printed[: 2 * len(OPERATIONS)]]
+    logits = [one for part in printed[2 * len(OPERATIONS) :] for one in re.findall(r"(\d+),\s*\[(.*?)\]", part, re.S)]
     version = subprocess.run(["coqc", "--print-version"], capture_output=True, text=True, check=True).stdout
     return {
         "coq": version.split()[0],
@@ -59,7 +62,16 @@ def prove(folder: Path = HERE) -> dict:
             text: [dict(zip(line[::2], tokens(line[1::2]), strict=True)) for line in lines]
             for text, lines in zip(OPERATIONS, lists[len(OPERATIONS) :], strict=False)
         },
+        "logits": {
+            tokens(coded(context)): [int(logit) for logit in re.findall(r"-?\d+", values)]
+            for context, values in logits
+        },
     }
+
+
+def coded(entry: str) -> str:
+    """The hexadecimal digits of an entry that Report.v prints."""
+    return f"{int(entry):x}"[1:]
 
 
 def tokens(codes: str) -> str:

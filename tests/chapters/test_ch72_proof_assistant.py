@@ -1,7 +1,11 @@
-"""Coq accepts the proofs of the three operations, without axioms; its contexts and slots are those of the library."""
+"""Coq accepts the proofs of the three operations, without axioms; its contexts and slots are those of the library.
+
+So are the weights of the network whose forward pass it has, and its logits.
+"""
 
 import importlib.util
 import json
+import math
 import shutil
 from pathlib import Path
 
@@ -9,17 +13,26 @@ import pytest
 import torch
 
 from arithlib.certify import checker
+from arithlib.checkpoints import load
 from arithlib.models.column import column_distance, difference_slots, page_slots, segment_ids
-from arithlib.tokenizer import ABSENT, CharacterTokenizer
+from arithlib.streaming import OWN, WINDOW_DISTANCE, WINDOW_NUMBER, context_logits
+from arithlib.tokenizer import ABSENT, ALPHABET, CharacterTokenizer
 from chapters import ch72_proofs
 from chapters.ch72_proofs import recorded, statement
 from chapters.ch78_long_multiplication import LongMultiplication
 from chapters.ch79_differences import Differences
 
 PROOFS = Path(__file__).parents[2] / "proofs"
-SPECIFICATION = importlib.util.spec_from_file_location("check_proofs", PROOFS / "check.py")
-check = importlib.util.module_from_spec(SPECIFICATION)
-SPECIFICATION.loader.exec_module(check)
+
+
+def script(name):
+    specification = importlib.util.spec_from_file_location(f"{name}_proofs", PROOFS / f"{name}.py")
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+check, export = script("check"), script("export")
 
 FAMILIES = {"a+b=": ("adder", "compact", "tiny"), "a-b=": "differences", "a*b=": "pages"}
 # What Coq computes longest for: a gap in its place is found soonest.
@@ -65,6 +78,43 @@ def test_what_coq_takes_to_be_seen_is_what_the_model_sees(operation):
     assert recorded()["seen"][operation] == found
 
 
+def test_the_weights_in_coq_are_those_of_the_certified_file_and_the_exponentials_are_enclosed():
+    content, text = export.PATH.read_bytes(), (PROOFS / "Weights.v").read_text()
+    assert export.written(content) == text, "python3 proofs/export.py"
+    certificate = json.loads(export.PATH.with_suffix(".certificate.json").read_text())
+    assert certificate["sha256"] in text
+    weights, sha256 = checker.read(export.PATH)
+    assert sha256 == certificate["sha256"]
+    exact = export.tensors(content)
+    assert {name: values.ravel().tolist() for name, values in weights.items()} == exact
+    for score in [*exact["near"], *exact["sink"]]:
+        low, high = (end / 2**export.UNIT for end in export.enclosure(score))
+        assert low < math.exp(score) * (1 - 2**-17) and math.exp(score) * (1 + 2**-17) < high
+    attentive = bytearray(content)
+    start = 8 + int.from_bytes(content[:8], "little")
+    query = json.loads(content[8:start])["model/qkv.weight"]["data_offsets"][0]
+    attentive[start + query : start + query + 4] = b"\x00\x00\x80\x3f"  # 1.0
+    with pytest.raises(ValueError, match="queries or keys are not zero"):
+        export.written(bytes(attentive))
+
+
+def test_the_logits_in_coq_are_those_of_the_model():
+    """With the lower ends of the enclosures as exponentials; Coq rounds down to multiples of 2^-20."""
+    model, found = load(export.CHECKPOINT).model.double(), recorded()["logits"]
+    exact = export.tensors(export.PATH.read_bytes())
+    for name in ("near", "sink"):
+        ends = torch.tensor([export.enclosure(score)[0] for score in exact[name]], dtype=torch.double)
+        weight = getattr(model, name)
+        weight.data = (ends / 2**export.UNIT).log().view_as(weight)
+    keys = torch.tensor([[check.TOKENS.index(token) for token in context[:-1]] for context in found])
+    keys[keys == len(ALPHABET)] = ABSENT
+    logits = context_logits(model, keys[:, OWN], keys, WINDOW_NUMBER, WINDOW_DISTANCE).detach()
+    of_coq = torch.tensor([*found.values()], dtype=torch.double) / 2**20
+    assert len(found) >= 20
+    torch.testing.assert_close(of_coq, logits, rtol=1e-9, atol=2**-19)
+    assert [ALPHABET[best] for best in of_coq.argmax(1)] == [context[-1] for context in found]
+
+
 def test_statements_are_shown_as_they_stand_and_no_others():
     text = (PROOFS / "Adder.v").read_text()
     assert statement("adds_all_numbers") in text and statement("adds_all_numbers").endswith("++ [End].")
@@ -88,7 +138,7 @@ def test_coq_accepts_the_proofs_and_they_rest_on_no_axiom():
     found = check.prove()
     assert {**found, "coq": ""} == {**recorded, "coq": ""}
     proven = {"adds_all_numbers", "adds_if_masked", "subtracts_all_numbers", "multiplies_all_numbers"}
-    assert proven | {"table_is_what_occurs"} <= {*found["closed"]}
+    assert proven | {"table_is_what_occurs", "network_is_right", "network_adds"} <= {*found["closed"]}
 
 
 @needs_coq
@@ -116,4 +166,22 @@ def test_a_wider_window_and_a_gap_are_noticed(tmp_path, monkeypatch, file, old, 
     assert question in (PROOFS / "Report.v").read_text()  # what else is asked need not be waited for
     (tmp_path / "Report.v").write_text(f"From Adder Require Import Contexts.\n{question}")
     with pytest.raises(RuntimeError, match=problem):
+        check.prove(tmp_path)
+
+
+@needs_coq
+def test_a_changed_weight_is_noticed(tmp_path, monkeypatch):
+    monkeypatch.setattr(check, "FILES", ("Numbers", "Model", "Contexts", "Adder", "Weights", "Network"))
+    for name in check.FILES:
+        shutil.copy(PROOFS / f"{name}.v", tmp_path)
+    # What takes longest, and is not asked here, need not be waited for.
+    contexts = (tmp_path / "Contexts.v").read_text()
+    (tmp_path / "Contexts.v").write_text(
+        contexts.replace("Proof. vm_cast_no_check (eq_refl true). Qed.", "Admitted.")
+    )
+    text = (tmp_path / "Weights.v").read_text()
+    old, new = "Definition neuron_in_bias : Z * Z := (-", "Definition neuron_in_bias : Z * Z := ("
+    assert text.count(old) == 1
+    (tmp_path / "Weights.v").write_text(text.replace(old, new))
+    with pytest.raises(RuntimeError, match="does not accept Network.v"):
         check.prove(tmp_path)

@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from arithlib.certify import checker
 from arithlib.certify.ball_arithmetic import Ball, einsum, margin, relu, softmax
 from arithlib.models.column import ANSWER, WINDOWED, ColumnTransformer
 from arithlib.streaming import OWN, WINDOW_SLOTS
@@ -213,8 +214,24 @@ class Examination:
         """Contexts in which the right token is not assured, the worst first."""
         return np.argsort(self.assured)[: int((self.assured <= 0).sum())]
 
+    @property
+    def granted(self) -> np.ndarray:
+        """(C,) what a certificate may state: another enclosure of the same roundings, such as its checker's, may be
+        wider by a quarter."""
+        return self.assured - (self.lead - self.assured) / 4
+
 
 def examine(model: ColumnTransformer) -> Examination:
     """Run a windowed model on all reachable contexts. Raises ValueError as `logits` does."""
     met = reachable()
     return Examination(*margin(logits(model, met.contexts), met.right))
+
+
+def lead_with_sink(model: ColumnTransformer, found: Examination) -> float:
+    """What a certificate may state of the least lead in float32, if the model has a sink and was found so.
+
+    Then the checker's enclosure may be wider by more than a quarter, so that it is asked, too.
+    """
+    met, weights = reachable(), {name: weight.double().numpy() for name, weight in model.state_dict().items()}
+    checked = checker.leads(weights, met.contexts, met.right, *checker.FLOAT32)
+    return float(min(found.granted.min(), checked.min()))

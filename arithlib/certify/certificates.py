@@ -10,8 +10,8 @@ import math
 from pathlib import Path
 
 from arithlib import checkpoints
-from arithlib.certify import checker, written
-from arithlib.certify.addition import ProofError, examine, reachable, text
+from arithlib.certify import written
+from arithlib.certify.addition import ProofError, examine, lead_with_sink, reachable, text
 from arithlib.certify.ball_arithmetic import FUNCTION_ERROR
 from arithlib.certify.case_split import prove
 from arithlib.certify.rounding import SLOPE_ERROR, ZERO_BELOW, rounding
@@ -117,22 +117,18 @@ def _windowed(name, model, contexts):
         a, b = met.witness(int(found.open[0]))
         raise _unproven(name, met.contexts, found, f"met in {a} + {b}, ")
     if model.config.positions != "window-sink":
-        return _leads(HYPOTHESES, contexts, met.contexts, found)
-    # With a sink the checker's enclosure may be wider than `_leads` grants; then no more is stated than it finds.
-    weights = {key: value.double().numpy() for key, value in model.state_dict().items()}
-    checked = checker.leads(weights, met.contexts, met.right, *checker.FLOAT32)
-    if checked.min() <= 0:
-        raise ProofError(
-            f"{name} is right in every context, but its checker assures a lead of {checked.min():.3g} only"
-        )
-    return _leads(SINK_HYPOTHESES, contexts, met.contexts, found, checked.min())
+        return _leads(HYPOTHESES, contexts, met.contexts, found, found.granted.min())
+    least = lead_with_sink(model, found)
+    if least <= 0:
+        raise ProofError(f"{name} is right in every context, but with room for its checker by {least:.3g} only")
+    return _leads(SINK_HYPOTHESES, contexts, met.contexts, found, least)
 
 
 def _written(name, model, contexts):
     (met, _), found = written.reachable(model), written.examine(model)
     if len(found.open):
         raise _unproven(name, met, found)
-    return _leads(WRITING[model.config.positions][1], contexts, met, found)
+    return _leads(WRITING[model.config.positions][1], contexts, met, found, found.granted.min())
 
 
 def _unproven(name, met, found, where=""):
@@ -143,18 +139,16 @@ def _unproven(name, met, found, where=""):
     )
 
 
-def _leads(hypotheses, contexts, met, found, at_most=math.inf):
-    """What is stated where every context is assured. at_most: of the least lead in float32."""
+def _leads(hypotheses, contexts, met, found, least):
+    """What is stated where every context is assured. least: the least lead in float32."""
     worst = int(found.lead.argmin())
-    # Another enclosure of the same roundings, such as the checker's, may be wider: a quarter more is granted to it.
-    assured = found.assured - (found.lead - found.assured) / 4
     return {
         "hypotheses": hypotheses,
         "exp_error": FUNCTION_ERROR,
         "contexts": contexts,
         "margin": _below(found.lead[worst]),
         "margin_at": text(met[worst]),
-        "margin_float32": _below(min(assured.min(), at_most)),
+        "margin_float32": _below(least),
     }
 
 

@@ -19,8 +19,7 @@ from torch import Tensor
 from torch.func import functional_call, jacfwd, vmap
 from tqdm.auto import tqdm
 
-from arithlib.certify import checker
-from arithlib.certify.addition import examine, reachable
+from arithlib.certify.addition import examine, lead_with_sink, reachable
 from arithlib.certify.ball_arithmetic import FUNCTION_ERROR
 from arithlib.experiments.base import Experiment
 from arithlib.models.column import ANSWER, ColumnConfig, ColumnTransformer
@@ -412,12 +411,9 @@ class Settling(CompactStack):
         return least_favourable(w, mid, off, right)
 
     def measure(self) -> float:
-        """By how much each lead exceeds what a certificate and its checker ask for, at least."""
+        """The least lead in float32 that a certificate and its checker assure."""
         self.written_out.load_state_dict(expand(self.numbers[0], self.spared))
-        found, met = examine(self.written_out), reachable()
-        weights = {name: weight.double().numpy() for name, weight in self.written_out.state_dict().items()}
-        checked = checker.leads(weights, met.contexts, met.right, *checker.FLOAT32)
-        return float((found.lead - np.maximum(1.25 * (found.lead - found.assured), found.lead - checked)).min())
+        return lead_with_sink(self.written_out, examine(self.written_out))
 
 
 @of_kind("compact-settled")

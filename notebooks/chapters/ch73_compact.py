@@ -1,4 +1,4 @@
-"""Adders whose weights all follow from two dozen trained numbers, found by damped Newton steps (chapter 73).
+"""Adders whose weights all follow from at most two dozen trained numbers, found by damped Newton steps (chapter 73).
 
 Ten digits lie on an arc in the plane, and ways of use that should be alike share their numbers: both operands, all
 signs, reading and writing. Attention goes by place alone, and may rest on a sink. `expand` writes such numbers out as
@@ -31,8 +31,13 @@ from chapters.ch73_experiments import Answering
 
 SIZE = ColumnConfig("window-sink", d_model=2, n_heads=1, d_mlp=2)
 D, NEURONS = SIZE.d_model, SIZE.d_mlp
-# What a size can do without, each on top of those before it. Scale alone: values are what is read, times one number.
-SPARED = ("turning values", "a second direction of the neurons", "a vector of signs")
+# What a size does without, by the number that its runs have for it.
+SPARED = {
+    1: (),
+    2: ("a second direction of the neurons",),
+    3: ("a second direction of the neurons", "a vector of signs"),
+}
+LARGEST = 1
 
 # Constants. Where the sink's score is large, no weight depends on how many keys there are; the gain makes up for it.
 SINK, GAIN = 7.0, 1000.0
@@ -55,13 +60,13 @@ TOGETHER = 256  # starts whose slopes are computed at once: they need some gigab
 # ---- from the numbers to the weights -----------------------------------------------------------------------------
 
 
-def shapes(spared: int = 0) -> dict[str, tuple[int, ...]]:
-    """What the numbers are, in order, without the first so many of SPARED.
+def shapes(spared: int = LARGEST) -> dict[str, tuple[int, ...]]:
+    """What the numbers are, in order, by what the size does without.
 
     arc: its radius, the angle of digit 0, the angle between digits. near: scores of the column asked for, and of the
-    one before it.
+    one before it. value: by which what is read is multiplied.
     """
-    without = SPARED[:spared]
+    without = SPARED[spared]
     two = (D,) if "a second direction of the neurons" in without else (NEURONS, D)
     signs = {} if "a vector of signs" in without else {"signs": (D,)}
     return {
@@ -71,19 +76,19 @@ def shapes(spared: int = 0) -> dict[str, tuple[int, ...]]:
         "operand": (D,),
         "answer": (D,),
         "near": (2,),
-        "value": (1,) if "turning values" in without else (D, D),
+        "value": (1,),
         "mlp_in": two,
         "mlp_bias": (NEURONS,),
         "mlp_out": two,
     }
 
 
-def count(spared: int = 0) -> int:
+def count(spared: int = LARGEST) -> int:
     """n, how many numbers are trained."""
     return sum(map(prod, shapes(spared).values()))
 
 
-def named(numbers: Tensor, spared: int = 0) -> dict[str, Tensor]:
+def named(numbers: Tensor, spared: int = LARGEST) -> dict[str, Tensor]:
     """(n,) numbers by name, in their shapes."""
     parts = numbers.split([prod(shape) for shape in shapes(spared).values()])
     return {name: part.view(shape) for part, (name, shape) in zip(parts, shapes(spared).items(), strict=True)}
@@ -97,7 +102,7 @@ def arc(radius: Tensor, first: Tensor, step: Tensor) -> tuple[Tensor, Tensor]:
     return radius * around, radius * torch.stack([middle.cos(), middle.sin()])
 
 
-def expand(numbers: Tensor, spared: int = 0, sharpness: float = SHARPNESS) -> dict[str, Tensor]:
+def expand(numbers: Tensor, spared: int = LARGEST, sharpness: float = SHARPNESS) -> dict[str, Tensor]:
     """(n,) numbers -> all weights of a `ColumnTransformer` of SIZE."""
     p, zeros = named(numbers, spared), numbers.new_zeros
     digits, middle = arc(*p["arc"])
@@ -105,16 +110,14 @@ def expand(numbers: Tensor, spared: int = 0, sharpness: float = SHARPNESS) -> di
     embedding = torch.cat([digits, signs.expand(4, D), p["end"][None]])
     next_column, column = p["near"]
     by_number = [torch.stack([next_column, column])] * 2 + [torch.stack([zeros(()), column]), zeros(2)]
-    value, into, out = p["value"], p["mlp_in"], p["mlp_out"]
-    if value.numel() == 1:
-        value = value * torch.eye(D, device=numbers.device)
+    into, out = p["mlp_in"], p["mlp_out"]
     if into.dim() == 1:  # two neurons that read the same line: what the second adds is taken back
         into, out = into.expand(NEURONS, D), torch.stack([out, -out])
     return {
         "embedding.weight": embedding,
         "numbers.weight": torch.stack([p["operand"], p["operand"], p["answer"], zeros(D)]),
         "near": torch.stack(by_number)[None],
-        "qkv.weight": torch.cat([zeros(2 * D, D), value]),
+        "qkv.weight": torch.cat([zeros(2 * D, D), p["value"] * torch.eye(D, device=numbers.device)]),
         "qkv.bias": zeros(3 * D),
         "out.weight": GAIN * torch.eye(D, device=numbers.device),
         "mlp_in.weight": into,
@@ -259,7 +262,7 @@ class Stack(ABC):
 class CompactStack(Stack):
     """Starts of adders that are given addresses, on all contexts."""
 
-    def __init__(self, numbers: Tensor, spared: int = 0, sharpness: float = SHARPNESS):
+    def __init__(self, numbers: Tensor, spared: int = LARGEST, sharpness: float = SHARPNESS):
         self.spared = spared
         self.answering = Answering(ColumnTransformer(SIZE).eval().requires_grad_(False)).to(numbers.device)
         self.answering.slots = tuple(each.to(numbers.device) for each in self.answering.slots)
@@ -281,7 +284,7 @@ class CompactStack(Stack):
 class CompactExperiment(Experiment):
     """An adder of few numbers: the best of many starts, which are trained side by side, few of them to the end.
 
-    spared: how many of SPARED it does without.
+    spared: what it does without, a key of SPARED; 0 where that is no question.
     """
 
     model: ColumnConfig = SIZE
@@ -395,7 +398,7 @@ class Settling(CompactStack):
 
     farthest = 1.0
 
-    def __init__(self, numbers: Tensor, spared: int = 0):
+    def __init__(self, numbers: Tensor, spared: int = LARGEST):
         super().__init__(numbers[None], spared)
         self.written_out = ColumnTransformer(SIZE)
 

@@ -213,7 +213,7 @@ class Unaddressed:
     network = UnaddressedAdder
 
     def size(self):
-        return super().size() | {"weights": COUNT}
+        return {"weights": COUNT, "examples": self.steps * self.batch_size}
 
     def written_out(self, numbers):
         return expand(numbers)

@@ -6,7 +6,7 @@ arithlib train "compact-*"     of a thousand starts each: minutes on a GPU, more
 from chapters.ch73_compact import CompactExperiment, SettledExperiment, count
 
 STEPS = 1500
-SEEDS = {0: range(1), 1: range(3), 2: range(5), 3: range(5)}  # by what the size does without
+SEEDS = {1: range(3), 2: range(5), 3: range(5)}  # by size
 
 
 def presets():

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 BOARD = 10_010  # sums of the board's own test
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 @dataclass(frozen=True)
@@ -111,23 +112,38 @@ def _entries(lines: list[str]) -> Iterator[Entry]:
 ENTRIES = tuple(_entries(_MEASURED.strip().splitlines()))
 
 
+def with_power(number: str) -> str:
+    """A number as Python writes it, with a minus sign and a power of ten.
+
+    >>> with_power("-4e+10")
+    '−4 · 10¹⁰'
+    """
+    digits, _, exponent = number.partition("e")
+    power = f" · 10{str(int(exponent)).translate(RAISED)}" if exponent else ""
+    return digits.replace("-", "−") + power
+
+
+def share(wrong: int, tried: int) -> str:
+    """In percent, two digits of it."""
+    return f"{100 * wrong / tried:.2g}\u00a0%" if wrong else "0"
+
+
 def table(entries: tuple[Entry, ...]) -> str:
-    """Entries as HTML."""
-    headings = "entry", "numbers", "board's test", "random, wrong", "hard, wrong", "near", "least lead"
-    headings += "fails on", "source"
+    """Entries as HTML, but for their sources; those that fail come first."""
+    headings = "entry", "size", "made", "board's test", "random", "hard", "tried", "least lead", "fails on"
     rows = (
         (
-            f"{one.author}, {'trained' if one.trained else 'by hand'}",
+            one.author,
             one.parameters,
-            f"{one.board:,} of {BOARD:,}",
-            f"{one.random[1]:,} of {one.random[0]:,}",
-            f"{one.hard[1]:,} of {one.hard[0]:,}",
-            f"{one.near:,}",
-            f"{one.lead:.2g}".replace("-", "−"),
-            one.fails or "none found",
-            one.source,
+            "trained" if one.trained else "by\u00a0hand",
+            share(BOARD - one.board, BOARD),
+            share(one.random[1], one.random[0]),
+            share(one.hard[1], one.hard[0]),
+            f"{(one.random[0] + one.hard[0] + one.near) / 1e6:.2f}M",
+            with_power(f"{one.lead:.2g}"),
+            (one.fails or "none\u00a0found").replace("+", "\u00a0+ "),
         )
-        for one in entries
+        for one in sorted(entries, key=lambda one: one.fails is None)
     )
     head = "".join(f'<th scope="col">{name}</th>' for name in headings)
     body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)

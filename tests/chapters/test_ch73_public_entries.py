@@ -1,11 +1,11 @@
-"""What was measured of public entries does not contradict itself, and its table says all of it."""
+"""What was measured of public entries does not contradict itself, and its table says it."""
 
 import pytest
 from bs4 import BeautifulSoup
 
-from chapters.ch73_public_entries import BOARD, ENTRIES, Entry, table
+from chapters.ch73_public_entries import BOARD, ENTRIES, Entry, table, with_power
 
-WRONG = Entry(True, 40, "somebody", 10_000, (500, 2), (700, 3), 900, -0.25, "1+2", "somebody/adder adder.py 0123abcd")
+WRONG = Entry(True, 40, "somebody", 10_000, (5000, 2), (70_000, 0), 925_000, -0.25, "1+2", "somebody/adder")
 
 
 @pytest.mark.parametrize("one", ENTRIES, ids=lambda one: one.source)
@@ -25,8 +25,19 @@ def test_no_entry_is_listed_twice_and_the_smallest_come_first():
 def test_the_table_shows_what_was_measured():
     page = BeautifulSoup(table((WRONG,)), "html.parser")
     [row] = [[cell.text for cell in row.find_all("td")] for row in page.tbody.find_all("tr")]
-    assert row == [
-        "somebody, trained", "40", "10,000 of 10,010", "2 of 500", "3 of 700", "900", "−0.25", "1+2",
-        "somebody/adder adder.py 0123abcd",
-    ]  # fmt: skip
+    assert row == ["somebody", "40", "trained", "0.1\u00a0%", "0.04\u00a0%", "0", "1.00M", "−0.25", "1\u00a0+ 2"]
     assert len(page.thead.find_all("th")) == len(row)
+
+
+def test_its_entries_that_fail_come_first_and_the_smallest_of_either_kind():
+    page = BeautifulSoup(table(ENTRIES), "html.parser")
+    rows = [[cell.text for cell in row.find_all("td")] for row in page.tbody.find_all("tr")]
+    failing = ["+" in row[-1] for row in rows]
+    assert failing == sorted(failing, reverse=True) and any(failing) and len(rows) == len(ENTRIES)
+    listed = [(one.fails is None, one.trained, one.parameters) for one in ENTRIES]
+    assert [int(row[1]) for row in rows] == [parameters for *_, parameters in sorted(listed)]
+
+
+@pytest.mark.parametrize("number, shown", [("-4e+10", "−4 · 10¹⁰"), ("9e-08", "9 · 10⁻⁸"), ("-0.37", "−0.37")])
+def test_a_number_is_shown_with_a_power_of_ten(number, shown):
+    assert with_power(number) == shown

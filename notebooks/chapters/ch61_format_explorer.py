@@ -316,9 +316,11 @@ class FormatExplorer:
         for name in WAYS:
             text = written(name, self.a, self.b)
             of = text.summary()
-            cells = (" ".join(text.tokens), of["tokens"], of["longest"], mean(of), of["most"])
-            row = "".join(f"<td>{html.escape(str(cell))}</td>" for cell in cells)
-            rows.append(f'<tr><th scope="row">{name}</th>{row}</tr>')
+            cells = (of["tokens"], of["longest"], mean(of), of["most"])
+            row = "".join(f"<td>{cell}</td>" for cell in cells)
+            # Without a width of its own, the longest text would be a column of single tokens on a phone.
+            tokens = f'<td style="min-width: 14rem; text-align: left">{html.escape(" ".join(text.tokens))}</td>'
+            rows.append(f'<tr><th scope="row">{name}</th>{tokens}{row}</tr>')
         heads = ("format", "text", "tokens", "farthest back", "mean", "needed at most")
         head = "".join(f'<th scope="col">{one}</th>' for one in heads)
         return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"

@@ -19,14 +19,14 @@ def whole_source(module: str) -> str:
     return IMPORT.sub(lambda found: whole_source(found["module"]).replace("export const", "const"), source)
 
 
-def element(tag: str, attributes: dict[str, object], words: str, module: str) -> str:
+def element(tag: str, attributes: dict[str, object], words: str, module: str, beneath: str = "") -> str:
     """Markup of one element, with words in its place where nothing draws it, and of the module that does.
 
-    module: name of a file in book/_static/.
+    module: name of a file in book/_static/. beneath: markup that stands under the words, such as a table.
     """
     if os.environ.get("BOOKKIT_RECORDS"):
         script = f'<script type="module" src="../_static/{module}"></script>'
     else:
         script = f'<script type="module">{whole_source(module)}</script>'
     written = "".join(f' {name}="{html.escape(str(value))}"' for name, value in attributes.items())
-    return f"<{tag}{written}><p>{html.escape(words)}</p></{tag}>\n{script}"
+    return f"<{tag}{written}><p>{html.escape(words)}</p>{beneath}</{tag}>\n{script}"

@@ -62,7 +62,8 @@ class Cut:
     def tokens(self, numbers: np.ndarray, digits: int, commas: np.ndarray | None = None) -> np.ndarray:
         """(B,) numbers of at most so many digits -> (B, W) tokens, the last chunk last; -1 where there is none.
 
-        commas: (B,) whether a comma stands before the last three digits. Raises ValueError for commas between chunks.
+        commas: (B,) whether commas part the digits by threes, from the right.
+        Raises ValueError for commas between chunks.
         """
         length, columns = lengths_of(numbers), []
         base = np.array([0, 0, *(vocabulary(width - 1) for width in range(2, self.size + 1))])  # by width
@@ -77,10 +78,11 @@ class Cut:
             width = np.where(there, high - low, 0)
             value = numbers // 10 ** np.where(there, low, 0) % 10**width
             columns.append(np.where(there, base[width] + value, -1))
-            if commas is not None and chunk == 2:
+            # Room for the first comma is always there, so that a question of three digits ends where it always did.
+            if commas is not None and (chunk == 2 or (chunk % 3 == 2 and chunk + 1 < digits)):
                 if self.size != 1:
                     raise ValueError("commas stand between single digits")
-                columns.append(np.where(commas & (length > 3), COMMA, -1))
+                columns.append(np.where(commas & (length > chunk + 1), COMMA, -1))
         return np.stack(columns[::-1], 1)
 
     def write(self, pairs: np.ndarray, digits: int, commas: np.ndarray | None = None, room: bool = False) -> Lines:

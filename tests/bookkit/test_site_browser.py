@@ -25,10 +25,11 @@ NETWORKS = [name for name in CHAPTERS if "<grokked-network" in (SITE / name).rea
 ABACI = [name for name in CHAPTERS if "<abacus-adder" in (SITE / name).read_text("utf8")]
 TRAININGS = [name for name in CHAPTERS if "<grokking-here" in (SITE / name).read_text("utf8")]
 MULTIPLIERS = [name for name in CHAPTERS if "<long-multiplication" in (SITE / name).read_text("utf8")]
+FORMATS = [name for name in CHAPTERS if "<format-explorer" in (SITE / name).read_text("utf8")]
 # Elements that are moved by hand.
 LIVE = (
     "petal-explorer, helix-viewer, hop-stepper, certified-adder, grokked-network, abacus-adder, long-multiplication, "
-    "grokking-here"
+    "grokking-here, format-explorer"
 )
 
 AXE = ROOT / "tests" / "vendor" / "axe-core" / "axe.min.js"
@@ -165,7 +166,7 @@ def test_a_faint_word_among_many_alike_is_seen_though_three_stand_for_all(page, 
 def test_without_scripts_the_text_the_figures_and_the_verdicts_are_there(chromium, address):
     context = chromium.new_context(java_script_enabled=False, viewport=DESK, base_url=address)
     page = context.new_page()
-    with_one = (EXPLORERS, VIEWERS, STEPPERS, ADDERS, NETWORKS, ABACI, MULTIPLIERS, TRAININGS)
+    with_one = (EXPLORERS, VIEWERS, STEPPERS, ADDERS, NETWORKS, ABACI, MULTIPLIERS, TRAININGS, FORMATS)
     for name in (*(pages[0] for pages in with_one if pages), "book/scoreboard.html"):
         page.goto(name)
         assert page.locator("article h1").is_visible() and len(page.locator("article").inner_text()) > 2000
@@ -357,6 +358,24 @@ def test_the_hop_stepper_works_on_its_page(page, name):
     page.goto(name)
     page.get_by_role("slider", name="Loop").first.press("ArrowRight")
     assert "every pointer leads 2 hops away" in page.locator("hop-stepper [role=status]").first.inner_text()
+    assert page.faults == []
+
+
+def test_the_chapters_on_formats_show_the_explorer():
+    for name in ("60_what_goes_wrong", "61_order_and_format", "65_working_memory"):
+        assert f"notebooks/{name}.html" in FORMATS or not (ROOT / f"notebooks/{name}.ipynb").exists()
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_the_format_explorer_works_on_its_page(page, name):
+    page.set_viewport_size(DESK)
+    page.goto(name)
+    page.get_by_label("First number").fill("999")
+    page.get_by_label("Second number").fill("1")
+    page.get_by_text("999 + 1 = 1000").wait_for()
+    page.get_by_role("checkbox", name="all reversed").check()
+    page.locator(".format[data-way='all reversed'] button").last.hover()
+    page.get_by_text("1, the thousands of the sum: 2 tokens are needed, the farthest 6 back.").wait_for()
     assert page.faults == []
 
 

@@ -34,3 +34,8 @@ def test_a_page_of_the_book_loads_it_from_beside_the_page(written, monkeypatch):
 def test_words_and_attributes_are_escaped(written):
     found = written().find("wave-line")
     assert (found["k"], found["name"], found.p.string) == ("5", 'a "b" & <c>', "0 < k < 57")
+
+
+def test_markup_beneath_the_words_is_part_of_the_element(written):
+    found = BeautifulSoup(element("wave-line", {}, "In words.", "wave.mjs", "<table></table>"), "html.parser")
+    assert [child.name for child in found.find("wave-line").children] == ["p", "table"]

@@ -51,10 +51,11 @@ def test_a_line_is_the_question_and_its_answer_and_ends_where_it_should(cut):
     assert len(set(begin.tolist())) == 1 and (lines.tokens[:, begin[0] - 1] == 11).all()
 
 
-def test_commas_stand_where_people_write_them_and_the_answer_has_none():
-    pairs = numbers(200, 2).reshape(100, 2)
+@pytest.mark.parametrize("digits", [DIGITS, 12])
+def test_commas_stand_where_people_write_them_and_the_answer_has_none(digits):
+    pairs = numbers(200, 2, digits).reshape(100, 2)
     commas = np.arange(100) % 2 == 0
-    lines, room = Cut().write(pairs, DIGITS, commas), Cut().write(pairs, DIGITS, room=True)
+    lines, room = Cut().write(pairs, digits, commas), Cut().write(pairs, digits, room=True)
     assert lines.tokens.shape == room.tokens.shape and torch.equal(lines.written, room.written)
     for (a, b), tokens, written, with_commas in zip(pairs, lines.tokens, lines.written, commas, strict=True):
         text = "".join(spelled(tokens[~written].tolist(), 1)).replace("\n", "")
@@ -62,7 +63,7 @@ def test_commas_stand_where_people_write_them_and_the_answer_has_none():
         assert "".join(spelled(tokens[written].tolist(), 1)) == f"{a + b}\n"
     assert torch.equal(lines.tokens[1::2], room.tokens[1::2])
     with pytest.raises(ValueError, match="commas stand between single digits"):
-        Cut(2, "left").write(pairs, DIGITS, commas)
+        Cut(2, "left").write(pairs, digits, commas)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])

@@ -21,7 +21,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from arithlib.evaluation import logit_margin
+from arithlib.evaluation import distinct, logit_margin
 from arithlib.models.column import ANSWER, RELATIVE, WINDOWED, ColumnTransformer
 from arithlib.tasks.operands import add as add_digits
 from arithlib.tasks.operands import digits_of, lengths_of
@@ -34,6 +34,9 @@ WINDOW_SLOTS, OWN = ((0, 1), (1, 1), (ANSWER, 1), (0, 0), (1, 0)), 2
 WINDOW_NUMBER, WINDOW_DISTANCE = torch.tensor(WINDOW_SLOTS).unbind(1)
 # Numbers of this many answer tokens at once: enough for full speed, little enough for any machine.
 TOKENS_A_PASS = 32_768
+# Of so few keys, as a window has, few contexts differ, and each is asked once; then more tokens are best at once.
+MOST_KEYS_TO_COMPARE = 14  # a number of 64 bits holds these and the token to write
+CONTEXTS_A_PASS = 1_000_000
 
 
 # ---- layout ------------------------------------------------------------------------------------------------------
@@ -121,14 +124,21 @@ def margins(model: ColumnTransformer, a: Tensor, b: Tensor) -> Tensor:
     """
     lines = columns(a, b)
     number, distance = slots(model, lines.shape[2])
-    span = max(1, TOKENS_A_PASS // len(a))
+    own = ((number == ANSWER) & (distance == 1)).nonzero()[0, 0]
+    few_differ = len(number) <= MOST_KEYS_TO_COMPARE
+    span = max(1, (CONTEXTS_A_PASS if few_differ else TOKENS_A_PASS) // len(a))
     smallest = torch.full((len(a),), torch.inf)
     for start in range(0, lines.shape[2] - 1, span):
         stop = min(start + span, lines.shape[2] - 1)
         query, keys, following = contexts(lines, number, distance, start, stop)
-        logits = context_logits(model, query, keys, number, distance)
+        if few_differ:
+            keys, following, which = distinct(keys, following)
+            query = keys[:, own]
+        lead = logit_margin(context_logits(model, query, keys, number, distance), following)
+        if few_differ:
+            lead = lead[which]
         rows = (lines[:, ANSWER, start + 1 : stop + 1] != ABSENT).nonzero()[:, 0]
-        smallest.scatter_reduce_(0, rows, logit_margin(logits, following), "amin")
+        smallest.scatter_reduce_(0, rows, lead, "amin")
     return smallest
 
 

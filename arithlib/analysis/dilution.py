@@ -116,7 +116,9 @@ def masses(present: Tensor, slope: Tensor) -> Tensor:
     """(L, B, U) presence -> (L, B, U, H): of every sort, how many keys are far from column i, times their fading.
 
     slope: (H,) as in `Tables`. An answer token sees no further answer, and all of both operands.
+    Of heads that all fade alike there is one, (L, B, U, 1).
     """
+    slope = slope[:1] if (slope == slope[0]).all() else slope
     present = present[..., None]
     operands = present * (NUMBER != ANSWER)[:, None]
     ratio = (-slope).exp()

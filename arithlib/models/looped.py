@@ -83,6 +83,10 @@ class KeyValueCache:
         stored[0, :, self.length : stop], stored[1, :, self.length : stop] = k, v
         return stored[0, :, :stop], stored[1, :, :stop]
 
+    def repeat(self, copies: int) -> None:
+        """Hold every text so many times, one after another: from here on each goes its own way."""
+        self.slots = {slot: stored.repeat_interleave(copies, 1) for slot, stored in self.slots.items()}
+
 
 class Layer(nn.Module):
     """Pre-norm attention and MLP, with biases."""

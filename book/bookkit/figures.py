@@ -10,6 +10,7 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
@@ -162,9 +163,12 @@ def _known(key: str, what: str, given, arrays) -> None:
 
 def _vector(fig: Figure) -> bytes:
     """The figure as SVG; the same figure gives the same bytes."""
-    file = io.BytesIO()
-    with mpl.rc_context({"svg.hashsalt": "arithlib", "svg.fonttype": "path", "savefig.bbox": None}):
-        fig.savefig(file, format="svg", dpi=DPI, metadata={"Date": None, "Creator": None}, facecolor="white")
+    file, canvas = io.BytesIO(), fig.canvas
+    fig.set(dpi=DPI, facecolor="white")
+    with mpl.rc_context({"svg.hashsalt": "arithlib", "svg.fonttype": "path"}):
+        # Not by `savefig`, which draws everything twice: once to lay it out, which drawing does anyway.
+        FigureCanvasSVG(fig).print_svg(file, metadata={"Date": None, "Creator": None})
+    fig.set_canvas(canvas)
     return file.getvalue()
 
 

@@ -3,6 +3,7 @@
 Dimensions: P residues, D d_model, F neurons. Grids are indexed (a, b, ...); a frequency k has w = 2 pi k / P.
 """
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import torch
@@ -32,11 +33,16 @@ def principal_directions(grid: Tensor) -> tuple[Tensor, Tensor]:
     return (variance / variance.sum()).flip(0), directions.flip(1)
 
 
-def keep_principal(grid: Tensor, rank: int) -> Tensor:
-    """Of (P, P, D) only its mean and its first `rank` principal directions."""
-    basis = principal_directions(grid)[1][:, :rank]
-    mean = grid.mean((0, 1))
-    return (grid - mean) @ basis @ basis.T + mean
+def keep_principal(grid: Tensor, ranks: Iterable[int], pairs: tuple) -> Iterator[Tensor]:
+    """Of (P, P, D) only its mean and its first `rank` principal directions, at some pairs: (N, D) for each rank.
+
+    pairs: what indexes the first two dimensions, (N,) a and (N,) b.
+    """
+    directions, mean = principal_directions(grid)[1], grid.mean((0, 1))
+    points = grid[pairs] - mean
+    for rank in ranks:
+        basis = directions[:, :rank]
+        yield points @ basis @ basis.T + mean
 
 
 @subnormals_as_zero()

@@ -61,13 +61,14 @@ class Layer:
 
     def mlp(self, x: Tensor) -> Tensor:
         """(B, T, D) -> (B, T, D) what the MLP adds."""
-        # Most coordinates have nothing to do with it. And few tokens at a time: their neurons stay in the cache.
+        # Most coordinates have nothing to do with it, and tokens that agree in the others are one. And few at a time:
+        # their neurons stay in the cache.
         reads, writes = self.W_1.any(0), self.W_2.any(1) | (self.b_2 != 0)
         W_1, W_2, b_2 = self.W_1[:, reads], self.W_2[writes], self.b_2[writes]
-        parts = x.flatten(0, 1)[:, reads].split(32)
+        different, which = x.flatten(0, 1)[:, reads].unique(dim=0, return_inverse=True)
+        hidden = (product(part, W_1, self.b_1).relu_() for part in different.split(32))
         added = torch.zeros_like(x)
-        hidden = (product(part, W_1, self.b_1).relu_() for part in parts)
-        added[..., writes] = torch.cat([product(part, W_2, b_2) for part in hidden]).unflatten(0, x.shape[:2])
+        added[..., writes] = torch.cat([product(part, W_2, b_2) for part in hidden])[which].unflatten(0, x.shape[:2])
         return added
 
     def __call__(self, x: Tensor) -> Tensor:

@@ -99,6 +99,10 @@ class LastToken:
         for block in model.blocks:
             opening, past = block(opening, _unchanged)
             self.past.append(past)
+        # The first layer reads nothing that an edit could change: its attention and its neurons are found once.
+        found: dict[str, Tensor] = {}
+        model.blocks[0](self.last, lambda name, y: found.setdefault(name, y), self.past[0])
+        self.attended, self.first = self.last + found["attn_out"], found["mlp_post"]
         self.activations: Tensor = self._run()[1]
 
     @torch.no_grad()
@@ -108,7 +112,7 @@ class LastToken:
 
     @torch.no_grad()
     def _run(self, neurons: Tensor | None = None, values: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        x, seen = self.last, []
+        x, seen = self.attended, []
         width = self.model.config.d_mlp
         for layer, (block, past) in enumerate(zip(self.model.blocks, self.past, strict=True)):
             here = [] if neurons is None else neurons[neurons // width == layer]
@@ -122,7 +126,10 @@ class LastToken:
                 seen.append(y[:, -1])
                 return y
 
-            x, _ = block(x, at, past)
+            if layer == 0:
+                x = x + (at("mlp_post", self.first) @ block.W_out + block.b_out)
+            else:
+                x, _ = block(x, at, past)
         return normalise(x[:, -1]) @ self.model.W_U, torch.cat(seen, 1)
 
 

@@ -86,12 +86,19 @@ def write(
     temperature: float = 0.0,
     generator: torch.Generator | None = None,
     loops: int | None = None,
+    copies: int = 1,
 ) -> Tensor:
-    """(B, T) prompts -> (B, steps) tokens: the most likely ones at temperature 0, else drawn; after `end`, `end`."""
+    """(B, T) prompts -> (B, steps) tokens: the most likely ones at temperature 0, else drawn; after `end`, `end`.
+
+    copies: answers to each prompt, which is read once, one after another: (B copies, steps).
+    """
     store = KeyValueCache(prompts.shape[1] + steps)
-    tokens, done = prompts, torch.zeros(len(prompts), dtype=torch.bool)
-    for _ in range(steps):
-        logits = model(tokens, loops=loops, cache=store)[:, -1]
+    logits = model(prompts, loops=loops, cache=store)[:, -1].repeat_interleave(copies, 0)
+    store.repeat(copies)
+    tokens, done = prompts.repeat_interleave(copies, 0), torch.zeros(len(logits), dtype=torch.bool)
+    for step in range(steps):
+        if step > 0:
+            logits = model(tokens, loops=loops, cache=store)[:, -1]
         if temperature == 0:
             chosen = logits.argmax(-1)
         else:

@@ -91,7 +91,8 @@ def test_margins_are_those_of_the_worst_token_however_the_work_is_cut(positions,
     margin = right - logits.scatter(2, targets, -torch.inf).amax(2)
     expected = margin.masked_fill(~problems.answer_mask[:, 1:], torch.inf).amin(1)
     torch.testing.assert_close(margins(model, problems.a, problems.b), expected)
-    monkeypatch.setattr(streaming, "TOKENS_A_PASS", 45)
+    for name in ("TOKENS_A_PASS", "CONTEXTS_A_PASS"):
+        monkeypatch.setattr(streaming, name, 45)
     torch.testing.assert_close(margins(model, problems.a, problems.b), expected)
 
 

@@ -60,8 +60,10 @@ def test_a_planted_rank_is_found_and_enough():
     grid = random(P, P, 3) @ random(3, 10, seed=1) + random(10, seed=2)
     share, _ = principal_directions(grid)
     assert share[:3].sum() == pytest.approx(1) and share[3:].abs().max() < 1e-12
-    torch.testing.assert_close(keep_principal(grid, 3), grid)
-    assert (keep_principal(grid, 2) - grid).abs().max() > 0.1
+    pairs = (torch.arange(P), torch.arange(P).flip(0))
+    two, three = keep_principal(grid, (2, 3), pairs)
+    torch.testing.assert_close(three, grid[pairs])
+    assert (two - grid[pairs]).abs().max() > 0.1
 
 
 def test_a_separable_answer_is_classified_and_noise_is_not():

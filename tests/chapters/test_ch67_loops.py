@@ -77,6 +77,13 @@ def test_at_temperature_zero_it_writes_what_greedy_decoding_writes():
     )
 
 
+@pytest.mark.parametrize("temperature", [0, 1])
+def test_a_prompt_read_once_is_answered_as_if_it_had_been_read_for_each_copy(temperature):
+    model, tokens = LoopedTransformer(INJECTED, 2), questions()
+    expected = write(model, tokens.repeat_interleave(3, 0), 5, END, temperature, seeded())
+    assert torch.equal(write(model, tokens, 5, END, temperature, seeded(), copies=3), expected)
+
+
 def test_draws_have_the_probabilities_of_the_model():
     model, tokens = LoopedTransformer(SMALL, 3), questions(1)
     with torch.no_grad():

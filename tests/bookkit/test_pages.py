@@ -100,14 +100,14 @@ def test_a_measured_claim_says_how_it_is_decided(page):
     }
 
 
-@pytest.mark.parametrize(
-    "claim", [c for c in load_claims(ROOT / "book" / "claims").values() if c.rule], ids=lambda c: c.id
-)
-def test_a_rule_of_the_book_reads_without_names_of_published_numbers(claim):
-    for expression in claim.conditions().values():
-        text = readable(expression, claim.published_names())
-        assert not claim.published_names().keys() & set(re.findall(r"\w+", text))
-        assert not re.search(r"_(mean|min|max|median|sd|n)\b|[<>=!]=|[*]", text)
+def test_a_rule_of_the_book_reads_without_names_of_published_numbers():
+    rules = [claim for claim in load_claims(ROOT / "book" / "claims").values() if claim.rule]
+    assert len(rules) > 200
+    for claim in rules:
+        for expression in claim.conditions().values():
+            text = readable(expression, claim.published_names())
+            assert not claim.published_names().keys() & set(re.findall(r"\w+", text)), claim.id
+            assert not re.search(r"_(mean|min|max|median|sd|n)\b|[<>=!]=|[*]", text), claim.id
 
 
 def test_a_number_that_was_measured_once_has_no_empty_brackets():

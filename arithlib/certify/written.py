@@ -21,13 +21,16 @@ WRITTEN = {"page": multiplication, "difference": subtraction}
 def reachable(model: ColumnTransformer) -> tuple[np.ndarray, np.ndarray]:
     """(C, R) every context that a right text can show, in lexical order, and (C,) the token that has to come next.
 
-    Raises ValueError for a model that reads neither pages nor differences.
+    Raises ValueError for a model that reads neither pages nor differences, or more of them than is listed.
     """
     if model.config.positions not in WRITTEN:
         raise ValueError(
             f"positions = {model.config.positions!r}: contexts are listed for one of {', '.join(WRITTEN)}"
         )
-    return WRITTEN[model.config.positions].reachable()
+    contexts, right = WRITTEN[model.config.positions].reachable()
+    if contexts.shape[1] != model.config.n_slots:
+        raise ValueError(f"the model reads {model.config.n_slots} slots, and contexts are listed for those of a page")
+    return contexts, right
 
 
 def logits(model: ColumnTransformer, contexts: np.ndarray) -> Ball:

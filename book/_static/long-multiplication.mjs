@@ -138,7 +138,7 @@ const table = (a, b, steps, count) => {
     const of = steps.slice(0, count).filter((step) => step.row === row && step.token < 10);
     if (!of.length) continue;
     rows.push(
-      line(`row ${row + 1}`, (index) => {
+      line(`row ${row}`, (index) => {
         const [digit, carry] = [2 * index, 2 * index + 1].map((at) => of.find(({ step }) => step === at));
         if (!digit) return undefined;
         const classes = [];

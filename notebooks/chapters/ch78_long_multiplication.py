@@ -17,6 +17,7 @@ from arithlib.certify.multiplication import reachable
 from arithlib.contexts import remembered
 from arithlib.models.column import ColumnTransformer, page_address
 from arithlib.settings import of_kind
+from arithlib.tasks.operands import of_length
 from arithlib.tasks.written import WrittenOperation
 from arithlib.tokenizer import ABSENT, END, EQUALS, TIMES, CharacterTokenizer
 
@@ -90,11 +91,32 @@ class LongMultiplication(WrittenOperation):
         return torch.from_numpy(contexts), torch.from_numpy(right)
 
 
+@of_kind("long-multiplication-carried")
+@dataclass(frozen=True)
+class CarriedMultiplication(LongMultiplication):
+    """The same, but in every second product both factors have `max_digits` digits, the first with many nines.
+
+    The largest carries come from nines: in 40,000 random products some contexts are not met, in as many of these all.
+    """
+
+    def sample(self, rng: random.Random) -> tuple[int, int]:
+        """The factors of one product."""
+        if rng.random() < 0.5:
+            return super().sample(rng)
+        return many_nines(self.max_digits, rng), of_length(self.max_digits, rng)
+
+
 def hard_factor(digits: int, rng: random.Random) -> int:
-    """A number of so many digits on which carries are long, or rows empty: one of five kinds, at random."""
+    """A number of so many digits on which carries are long or large, or rows empty: one of six kinds, at random."""
     nines, top, ones = 10**digits - 1, 10 ** (digits - 1), (10**digits - 1) // 9
     alternating = int(("90" * digits)[:digits])
-    return rng.choice([nines, nines - top * rng.randrange(9), ones * rng.randint(1, 9), top, alternating])
+    kinds = [nines, nines - top * rng.randrange(9), ones * rng.randint(1, 9), top, alternating]
+    return rng.choice([*kinds, many_nines(digits, rng)])
+
+
+def many_nines(digits: int, rng: random.Random) -> int:
+    """A number of at most so many digits, each a nine or, as often, any digit at all."""
+    return int("".join("9" if rng.random() < 0.5 else rng.choice("0123456789") for _ in range(digits)))
 
 
 # ---- contexts ----------------------------------------------------------------------------------------------------
@@ -103,6 +125,22 @@ def hard_factor(digits: int, rng: random.Random) -> int:
 def page_mask(tokens: Tensor) -> Tensor:
     """(B, T) True on tokens after which a page goes on: from the first `=` to the last."""
     return (page_address(tokens)[0] == 2) & (tokens != END)
+
+
+def times_met(task: LongMultiplication, products: int, rng: random.Random) -> Tensor:
+    """(C,) how often each context of a page is met in so many products of the task."""
+    listed = _in_order(task.every_context()[0])
+    count = torch.zeros(len(listed), dtype=torch.long)
+    for done in range(0, products, 1000):  # more texts need not be in memory together
+        drawn = [task.sample(rng) for _ in range(min(1000, products - done))]
+        keys, _ = task.contexts(task.encode(drawn))
+        count += torch.searchsorted(listed, _in_order(keys)).bincount(minlength=len(listed))
+    return count
+
+
+def _in_order(keys):
+    """(N, R) contexts -> (N,) numbers that are ordered as they are."""
+    return ((keys + 1) * 16 ** torch.arange(keys.shape[1]).flip(0)).sum(1)
 
 
 def witness(context: Tensor, rng: random.Random, tries: int = 20_000) -> tuple[int, int]:

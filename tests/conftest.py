@@ -28,6 +28,13 @@ QUIET = """--headless --no-sandbox --disable-gpu --disable-quic --no-first-run -
 # As without a network: no name can be looked up. (Intercepting requests instead would switch off the cache.)
 QUIET.append("--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1")
 
+# Files go to the processes in this order, and one that takes minutes, begun last, would run on alone.
+LONGEST = ("test_site_browser.py", "test_ch72_proof_assistant.py", "test_workflow.py")
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: item.path.name not in LONGEST)
+
 
 def lacking(message):
     """Fails in continuous integration, which installs everything, and skips elsewhere."""

@@ -35,9 +35,8 @@ def learned(final):
 
 @pytest.mark.parametrize("name", [path.stem for path in checkpoints.shipped()])
 def test_every_shipped_checkpoint_is_of_its_experiment_and_adds_or_says_why_it_does_not(name):
-    trained = checkpoints.read(
-        name
-    )  # which compares all settings, those that the note does not know at their default
+    # Reading compares all settings, those that the note does not know at their default.
+    trained = checkpoints.read(name)
     assert trained.provenance["hash"] == experiments.get(name).hash()
     if trained.model is None:
         with pytest.raises(CheckpointError, match=f"of {name} only the measurements are here.*train {name}"):

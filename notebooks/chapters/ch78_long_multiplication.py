@@ -94,7 +94,7 @@ class LongMultiplication(WrittenOperation):
 @of_kind("long-multiplication-carried")
 @dataclass(frozen=True)
 class CarriedMultiplication(LongMultiplication):
-    """The same, but in every second product both factors have `max_digits` digits, the first with many nines.
+    """The same, but in half of the products the second factor has `max_digits` digits, the first many nines.
 
     The largest carries come from nines: in 40,000 random products some contexts are not met, in as many of these all.
     """
@@ -107,7 +107,7 @@ class CarriedMultiplication(LongMultiplication):
 
 
 def hard_factor(digits: int, rng: random.Random) -> int:
-    """A number of so many digits on which carries are long or large, or rows empty: one of six kinds, at random."""
+    """A number of at most so many digits with long or large carries, or empty rows: one of six kinds, at random."""
     nines, top, ones = 10**digits - 1, 10 ** (digits - 1), (10**digits - 1) // 9
     alternating = int(("90" * digits)[:digits])
     kinds = [nines, nines - top * rng.randrange(9), ones * rng.randint(1, 9), top, alternating]
@@ -128,7 +128,7 @@ def page_mask(tokens: Tensor) -> Tensor:
 
 
 def times_met(task: LongMultiplication, products: int, rng: random.Random) -> Tensor:
-    """(C,) how often each context of a page is met in so many products of the task."""
+    """(C,) how often each context of a page with carries is met in so many products of the task."""
     listed = _in_order(task.every_context()[0])
     count = torch.zeros(len(listed), dtype=torch.long)
     for done in range(0, products, 1000):  # more texts need not be in memory together
@@ -146,7 +146,7 @@ def _in_order(keys):
 def witness(context: Tensor, rng: random.Random, tries: int = 20_000) -> tuple[int, int]:
     """Factors of at most four digits on whose page this (R,) context is met, found by trying.
 
-    Digits are drawn from those of the context, nines and zeros among others, since rare contexts have large carries.
+    Digits of the context are drawn more often than others.
     Raises ValueError where `tries` products do not meet it.
     """
     task, digits = LongMultiplication(), [str(token) for token in context.tolist() if 0 <= token < 10] * 2

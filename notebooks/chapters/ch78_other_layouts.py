@@ -2,7 +2,7 @@
 
     carries in the rows     21*43=80400=8001400=$        12 x 34: 048, then 048 + 12 x 30 = 0408
     no carries              21*43=840=8040=$             the same rows, without the carries
-    partial products        21*43=80400=60300=8000014000=$
+    partial products        21*43=80400=60300=80014000=$
                                                          12 x 4 = 048, 12 x 3 = 036, then 048 + 360 = 0408
 
 Rows of partial products are those of a times one digit of b, and below each but the first stands a row with the
@@ -59,7 +59,7 @@ class OtherLayout(LongMultiplication):
 
     @abstractmethod
     def listed(self) -> Iterator[tuple[dict[int, int], int]]:
-        """Contexts of pages of any length, as the token in each slot that holds one; and the token to write."""
+        """Whatever pages of any length can show, as the token in each slot that holds one; and the token to write."""
 
     def places(self, tokens: list[int]) -> list[dict[int, int]]:
         """Of each token of a page, up to the sign before the end token: by slot, the place of the key it sees."""
@@ -128,6 +128,7 @@ class WithoutCarries(OtherLayout):
 
     A carry follows from the column that was written last: it is the one that makes the digit that stands there. So a
     token sees that column, too: `BEFORE` is its digit of the row above, `FURTHER` its digit of the first factor.
+    Some contexts are listed that cannot occur: of top places with larger digits than a total has there.
     """
 
     def write(self, a: int, b: int) -> str:
@@ -167,19 +168,19 @@ class WithoutCarries(OtherLayout):
                 yield {FIRST: d, SECOND: b, OWN_SIGN: EQUALS}, d * b % 10
                 yield {ABOVE: d, SECOND: b, OWN_SIGN: EQUALS}, d
                 yield {SECOND: b, OWN_DIGIT: d}, EQUALS
-            # Below the lowest digit of a the row above is copied, and there it comes in with no carry.
+            # Below the lowest digit of a the row above is copied, and nothing is carried into that digit's place.
             for r, before in product(DIGITS, DIGITS):
                 yield {SECOND: b, ABOVE: r, BEFORE: before, OWN_DIGIT: before}, r
                 for d in DIGITS:
                     seen = {FIRST: d, SECOND: b, ABOVE: r, BEFORE: before, OWN_DIGIT: before}
                     yield seen, (d * b + r) % 10
             for has_above in (False, True):
-                befores = DIGITS if has_above else [None]
-                for carry, d, before in product(sorted(carries(b, has_above)), DIGITS, befores):
+                above = DIGITS if has_above else [None]
+                for carry, d, before in product(sorted(carries(b, has_above)), DIGITS, above):
                     out, own = divmod(d * b + (before or 0) + carry, 10)
                     seen = {SECOND: b, FURTHER: d, OWN_DIGIT: own} | ({BEFORE: before} if has_above else {})
                     yield seen, out
-                    for a, r in product(DIGITS, befores):
+                    for a, r in product(DIGITS, above):
                         yield seen | {FIRST: a} | ({ABOVE: r} if has_above else {}), (a * b + (r or 0) + out) % 10
 
 
@@ -196,12 +197,13 @@ class PartialProducts(OtherLayout):
         """The whole text, end token included.
 
         >>> PartialProducts().write(12, 34)
-        '21*43=80400=60300=8000014000=$'
+        '21*43=80400=60300=80014000=$'
         """
         rows, total, n = [], 0, len(str(a))
         for i, digit in enumerate(reversed(str(b))):
             part = a * int(digit)
-            rows.append(_with_carries(part, n + 1, lambda m, d=int(digit): a % 10**m * d)[:-1])
+            row = _with_carries(part, n + 1, lambda m, d=int(digit): a % 10**m * d)
+            rows.append(row[:-1])  # its top digit is a carry itself
             if i:
                 shifted, before = part * 10**i, total
                 total += shifted
@@ -231,16 +233,15 @@ class PartialProducts(OtherLayout):
             for carry in sorted(carries(b, above=False)):
                 yield {SECOND: b, OWN_SIGN: carry}, carry
                 yield {SECOND: b, BEFORE: carry, OWN_DIGIT: carry}, EQUALS
-        yield {OWN_SIGN: 0}, EQUALS
+        yield {OWN_SIGN: 0}, EQUALS  # nothing is carried out of the top place of a total
         for a in DIGITS:
-            yield {FIRST: a, OWN_SIGN: EQUALS}, END
-        for carry, p, r in product((EQUALS, 0, 1), (None, *DIGITS), (None, *DIGITS)):
-            alone = p is None or r is None
-            if (p is None and (r is None or carry == 1)) or (r is None and (carry == EQUALS or p == 9)):
-                continue
-            if carry == EQUALS and not alone:
-                continue
-            out, own = divmod((p or 0) + (r or 0) + (0 if carry == EQUALS else carry), 10)
+            yield {FIRST: a, OWN_SIGN: EQUALS}, END  # no digit of b is left
+        # A total has the one before alone in its lowest places, with nothing to carry; then both; and at the top the
+        # partial product alone, whose digit there is at most 8.
+        lowest = product([None], DIGITS, (EQUALS, 0))
+        top = product(range(9), [None], (0, 1))
+        for p, r, carry in (*lowest, *product(DIGITS, DIGITS, (0, 1)), *top):
+            out, own = divmod((p or 0) + (r or 0) + (carry == 1), 10)
             seen = ({} if p is None else {FURTHER: p}) | ({} if r is None else {ABOVE: r})
             yield seen | {OWN_SIGN: carry}, own
             yield seen | {BEFORE: carry, OWN_DIGIT: own}, out
@@ -289,5 +290,6 @@ class LayoutExperiment(WrittenExperiment):
         return self.network(self.model, self.task, self.seed)
 
     def multiply(self, model, a, b):
-        limit = 8 * len(str(b)) * (len(str(a)) + len(str(b)) + 2)
+        rows, longest = 2 * len(str(b)), 2 * (len(str(a)) + len(str(b)) + 1)  # of either layout, at most
+        limit = rows * longest + 1
         return self.task.read(self.task.continued(model, a, b, limit))

@@ -134,7 +134,7 @@ def test_the_loss_is_that_of_the_forward_on_fresh_texts(quick):
 
 
 @pytest.mark.parametrize(
-    "pattern", ["pages-s*", "pages-carried-s*", "pages-bare-s*", "differences-s*", "differences-chained-s*"]
+    "pattern", ["pages-s*", "pages-carried-s*", "pages-partials-s*", "differences-s*", "differences-chained-s*"]
 )
 def test_held_out_problems_are_no_batch_of_training(pattern):
     family = experiments.match(pattern)

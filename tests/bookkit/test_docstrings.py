@@ -8,8 +8,14 @@ import pytest
 import torch
 
 import arithlib
+import chapters
 
-MODULES = [m.name for m in pkgutil.walk_packages(arithlib.__path__, "arithlib.") if not m.name.endswith("__main__")]
+MODULES = [
+    module.name
+    for package in (arithlib, chapters)
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+    if not module.name.endswith("__main__")
+]
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -18,10 +18,13 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import product
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from arithlib.certify.ball_arithmetic import margin
 from arithlib.certify.multiplication import DIGITS, carries
+from arithlib.certify.written import logits
 from arithlib.contexts import context_logits
 from arithlib.experiments.written import WrittenExperiment
 from arithlib.models.column import PAGE_SLOTS, ColumnConfig, ColumnTransformer
@@ -288,6 +291,19 @@ class LayoutExperiment(WrittenExperiment):
 
     def build(self):
         return self.network(self.model, self.task, self.seed)
+
+    def finish(self, model, run):
+        """Of a model that is right in all contexts also, (1,) each:
+
+        assured_lead: the least of the right token in any float32 program, logits. mean_logit: of all tokens.
+        """
+        found = super().finish(model, run)
+        if found["smallest_lead"] > 0:
+            keys, right = (part.numpy() for part in self.task.every_context())
+            enclosed = logits(model, keys)
+            found["assured_lead"] = np.array([margin(enclosed, right)[1].min()])
+            found["mean_logit"] = np.array([enclosed.mid.mean()])
+        return found
 
     def multiply(self, model, a, b):
         rows, longest = 2 * len(str(b)), 2 * (len(str(a)) + len(str(b)) + 1)  # of either layout, at most

@@ -23,6 +23,8 @@ def presets():
         about="products on a page, every second with many nines (chapter 78)", task=CarriedMultiplication()
     )
     yield from sweep(pages, {"": {}, "carried": carried}, range(5))
-    layouts = LayoutExperiment(name="pages", about="products on a page of another layout (chapter 78)", **same)
-    partials, bare = dict(task=PartialProducts()), dict(task=WithoutCarries(), ships_weights=False)
-    yield from sweep(layouts, {"partials": partials, "bare": bare}, range(3))
+    layouts = LayoutExperiment(
+        name="pages", about="products on a page of another layout (chapter 78)", ships_weights=False, **same
+    )
+    layout_of = {"partials": dict(task=PartialProducts()), "bare": dict(task=WithoutCarries())}
+    yield from sweep(layouts, layout_of, range(3))

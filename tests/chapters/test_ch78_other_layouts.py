@@ -5,7 +5,6 @@ import random
 import pytest
 import torch
 
-from arithlib import checkpoints
 from arithlib.certify.addition import text
 from arithlib.certify.written import examine
 from arithlib.contexts import context_logits
@@ -150,7 +149,15 @@ def test_contexts_give_the_logits_of_the_forward(task):
         examine(model)
 
 
-def test_a_shipped_model_multiplies():
-    trained = checkpoints.load("pages-partials-s0")
-    for a, b in ((0, 0), (7, 3), (98_765, 4), (9, 98_765), (99_999, 99_999)):
-        assert trained.multiply(a, b) == a * b
+def test_what_is_measured_of_a_model_that_is_right_everywhere_is_what_its_contexts_say(monkeypatch):
+    run = LayoutExperiment(name="x", about="a test", steps=600, evaluate_every=300, task=PARTIALS)
+    model = run.build().eval().requires_grad_(False)
+    assert run.finish(model, None).keys() == {"smallest_lead"}  # it is untrained
+    keys, _ = PARTIALS.every_context()
+    answers = context_logits(model, keys)
+    monkeypatch.setattr(PartialProducts, "every_context", lambda _: (keys, answers.argmax(1)))
+    found = run.finish(model, None)
+    lead = answers.topk(2).values
+    assert 0 < found["smallest_lead"] == pytest.approx(float((lead[:, 0] - lead[:, 1]).min()), abs=1e-6)
+    assert found["assured_lead"] < found["smallest_lead"]
+    assert found["mean_logit"] == pytest.approx(float(answers.mean()), abs=1e-4)

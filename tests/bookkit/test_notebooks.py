@@ -16,6 +16,7 @@ import pytest
 from bookkit.build.layers import ROOMS
 from bookkit.build.notebook_ast import check_verdicts, code_of, default_parameters, global_reads, unread_parameters
 from bookkit.build.project import Project
+from bookkit.build.provenance import checkpoints
 
 PROJECT = Project(Path(__file__).resolve().parents[2])
 NOTEBOOKS = sorted(path.stem for path in (PROJECT.root / "notebooks").glob("*.ipynb"))
@@ -181,3 +182,15 @@ def test_what_ran_is_what_is_committed(name):
     ran = [cell for _, cell in code_cells(nbformat.read(PROJECT.executed(name), as_version=4))]
     ran = [cell.source for cell in ran if "injected-parameters" not in tags(cell)]
     assert ran == [cell.source for _, cell in code_cells(source(name))]
+
+
+@pytest.mark.built
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_a_trained_model_that_a_page_names_is_declared(name):
+    """Else a chapter would not run again when it changes, and provenance.json would lack it."""
+    shipped = {path.stem for path in PROJECT.root.glob("checkpoints/**/*.json")}
+    declared = {Path(place).stem for place in checkpoints(PROJECT, name)}
+    shown = [output.data["text/plain"] for _, cell in code_cells(nbformat.read(PROJECT.executed(name), as_version=4))
+             for output in cell.outputs if "text/plain" in output.get("data", {})]  # fmt: skip
+    named = {named for text in shown for pair in re.findall(r"^Trained: (\S+)(?: to (\S+))?", text) for named in pair}
+    assert named & shipped <= declared

@@ -43,17 +43,24 @@ def provenance(*trained) -> Provenance:
     )
 
 
+def written(value, fmt: str = "") -> str:
+    """A number, in this format, or a text as the prose has it.
+
+    A hyphen in front of a number becomes a minus sign; one between two characters, as in 4-digit or 2-5, stays. A
+    percent sign is set off from its number by a space at which no line ends.
+    """
+    text = re.sub(r"(?<![\w)])-(?=\.?\d)", "−", value if isinstance(value, str) else format(value, fmt))
+    return re.sub(r"(?<=\d)%", "\N{NO-BREAK SPACE}%", text)
+
+
 def glue(name: str, value, fmt: str = ".3g") -> None:
     """Make a number or text available to the notebook's prose, as ``{glue:text}`name```.
 
-    value: a string, or a number (Python, numpy or torch), written with `fmt`. A hyphen in front of a number, in a
-        string, too, becomes a minus sign; one between two characters, as in 4-digit or 2-5, stays.
+    value: a string, or a number (Python, numpy or torch), to be `written` with `fmt`.
     """
     import myst_nb
 
-    if hasattr(value, "item"):
-        value = value.item()
-    text = re.sub(r"(?<![\w)])-(?=\.?\d)", "−", value if isinstance(value, str) else format(value, fmt))
+    text = written(value.item() if hasattr(value, "item") else value, fmt)
     remember("glued", name, text)
     # A str shows itself in quotation marks, and the page evaluates what it is shown: '4,500' comes out as it went in,
     # 4,500 as a pair and 0.10 without its zero.

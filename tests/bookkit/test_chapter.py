@@ -358,6 +358,7 @@ def test_published_values_come_from_the_claims_file():
         (np.float64(-0.45), "+.1f", "−0.5"),
         ("-3 to -1 with 4-digit sums, 2-5 (-.5)", ".3g", "−3 to −1 with 4-digit sums, 2-5 (−.5)"),
         ("twilight", ".3g", "twilight"),
+        (0.364, ".0%", "36\N{NO-BREAK SPACE}%"),
         ("1, 2 and it's 3", ".3g", "1, 2 and it's 3"),
     ],
 )

@@ -33,6 +33,7 @@ from bookkit.claims import (
 )
 from bookkit.files import FileProblem, read_json
 from bookkit.judge import COLOURS, anchor, badge
+from bookkit.prose import written
 
 # A source of the ledger: its key in the bibliography, and a heading. Any other source is cited by its own key.
 SOURCES = {
@@ -257,7 +258,7 @@ def findings(texts: list[str], records: Mapping[str, dict], claims: Mapping[str,
         values = published | Measurement.of(records[id]["measured"]).names()
         if name not in values:
             raise ClaimError(f"book/findings.yaml: claim {id} has no {name}, only {', '.join(values)}")
-        return format(values[name], form or "")
+        return written(values[name], form or "")
 
     return "\n".join(f"1. {NUMBER.sub(number, ' '.join(text.split()))}" for text in texts)
 

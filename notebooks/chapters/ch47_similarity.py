@@ -1,13 +1,15 @@
 """How alike the blocks of a deep network are, and a penalty that makes them so (chapter 47; source 003, section 4).
 
-Dimensions: L layers, k layers of a block.
+Dimensions: L layers, k layers of a block, S models.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.func import functional_call, stack_module_state, vmap
 
 # Parameter groups of a `looped.Layer`, as source 003 names them; the first three are thirds of one matrix.
 GROUPS = ("Attn-Q", "Attn-K", "Attn-V", "Attn-O", "FFN-W1", "FFN-W2")
@@ -46,16 +48,20 @@ def squared_distance(a: Tensor, b: Tensor) -> Tensor:
     return (a - b).square().sum()
 
 
+def of_pairs(layers: nn.ModuleList, k: int, measure=cosine) -> Tensor:
+    """(groups, pairs) measure of each corresponding pair."""
+    return torch.stack([torch.stack([measure(a, b) for a, b in of]) for of in corresponding(layers, k).values()])
+
+
 def mean_over_groups(layers: nn.ModuleList, k: int, measure=cosine) -> Tensor:
     """Equation 4 averaged over groups, as equation 5 has it; a scalar.
 
     The L - k of equation 4 is the number of its terms, so that it is a mean.
     """
-    pairs = corresponding(layers, k)
-    return torch.stack([torch.stack([measure(a, b) for a, b in of]).mean() for of in pairs.values()]).mean()
+    return of_pairs(layers, k, measure).mean()
 
 
-def similarity_penalty(layers: nn.ModuleList, k: int, strength: float, measure: str = "cosine") -> Tensor:
+def similarity_penalty(layers: nn.ModuleList, k: int, strength: float | Tensor, measure: str = "cosine") -> Tensor:
     """What is added to a loss, to be minimised, so that blocks of k layers become alike; a scalar.
 
     Equation 5 adds the cosine with a plus sign, which drives blocks apart; that is a negative `strength` here.
@@ -75,4 +81,55 @@ def similarity_penalty(layers: nn.ModuleList, k: int, strength: float, measure: 
 def similarities(layers: nn.ModuleList, k: int) -> Mapping[str, list[float]]:
     """Cosine of each corresponding pair, by group."""
     with torch.no_grad():
-        return {group: [float(cosine(a, b)) for a, b in of] for group, of in corresponding(layers, k).items()}
+        return dict(zip(GROUPS, of_pairs(layers, k).tolist(), strict=True))
+
+
+# ---- many small models -------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _products_of_stacks() -> Iterator[None]:
+    """Matrix products by torch itself, which takes stacks; oneDNN does not."""
+    before = torch.backends.mkldnn.enabled
+    torch.backends.mkldnn.enabled = False
+    try:
+        yield
+    finally:
+        torch.backends.mkldnn.enabled = before
+
+
+class _Alone(nn.Module):
+    """A loss of a model as a forward pass, which is what functional_call can call."""
+
+    def __init__(self, model: nn.Module, loss: Callable):
+        super().__init__()
+        self.model, self.loss = model, loss
+
+    def forward(self, *batch):
+        return self.loss(self.model, *batch)
+
+
+def train_together(models: Sequence[nn.Module], loss: Callable, batches: Callable, steps: int) -> Tensor:
+    """Train S models of one shape in place, each as it would be alone but for rounding; S cost little more than one.
+
+    By Adam, at a rate that falls from 0.01 to a fiftieth of it.
+    loss: of a model and its batch the loss, a scalar, and a tensor to keep. batches: step -> tensors (S, ...).
+    Returns what was kept, (steps, S, ...).
+    """
+    alone, kept = _Alone(models[0], loss), []
+    weights, _ = stack_module_state(models)
+    losses = vmap(lambda own, *batch: functional_call(alone, {f"model.{name}": w for name, w in own.items()}, batch))
+    optimizer = torch.optim.Adam(weights.values(), lr=0.01, fused=True)
+    decay = torch.optim.lr_scheduler.LinearLR(optimizer, 1, 0.02, steps)
+    models[0].kernel = "eager"  # torch's fused attention takes no stacks either
+    with _products_of_stacks():
+        for step in range(steps):
+            of_each, seen = losses(weights, *batches(step))
+            kept.append(seen.detach())
+            optimizer.zero_grad()
+            of_each.sum().backward()
+            optimizer.step()
+            decay.step()
+    for index, model in enumerate(models):
+        model.load_state_dict({name: stacked[index] for name, stacked in weights.items()})
+    return torch.stack(kept)

@@ -80,6 +80,32 @@ def test_the_squared_distance_is_also_lowered_by_smaller_matrices_and_the_others
     assert [after[m] for m in ("cosine", "l2")] == pytest.approx([before[m] for m in ("cosine", "l2")], abs=1e-6)
 
 
+def test_models_trained_together_are_those_trained_alone_but_for_rounding():
+    strengths, steps, drawn = torch.tensor([0.0, 10.0, -10.0]), 12, torch.Generator().manual_seed(0)
+    texts = torch.randint(4, (steps, len(strengths), 5, 9), generator=drawn)
+
+    def loss(model, tokens, strength):
+        left = nn.functional.cross_entropy(model(tokens[:, :-1]).flatten(0, 1), tokens[:, 1:].flatten())
+        return left + similarity.similarity_penalty(model.layers, 2, strength), left
+
+    together = [LoopedTransformer(CONFIG, seed) for seed in range(3)]
+    kept = similarity.train_together(together, loss, lambda step: (texts[step], strengths), steps)
+    for i, seed in enumerate(range(3)):
+        alone, seen = LoopedTransformer(CONFIG, seed), []
+        optimizer = torch.optim.Adam(alone.parameters(), lr=0.01)
+        decay = torch.optim.lr_scheduler.LinearLR(optimizer, 1, 0.02, steps)
+        for step in range(steps):
+            of_step, left = loss(alone, texts[step, i], strengths[i])
+            seen.append(left.detach())
+            optimizer.zero_grad()
+            of_step.backward()
+            optimizer.step()
+            decay.step()
+        torch.testing.assert_close(kept[:, i], torch.stack(seen), rtol=1e-4, atol=1e-4)
+        for own, same in zip(together[i].parameters(), alone.parameters(), strict=True):
+            torch.testing.assert_close(own, same, rtol=1e-3, atol=1e-3)
+
+
 def test_an_unknown_measure_is_refused():
     with pytest.raises(ValueError, match="choose cosine, l2 or squared"):
         similarity.similarity_penalty(nn.ModuleList(LoopedTransformer(CONFIG).layers), 2, 1.0, "angle")

@@ -354,7 +354,7 @@ ASKING = [ALPHABET.index(token) for token in READ[2]]  # these are the last of S
 RIGHT = [ALPHABET.index(token) for token in DIGITS + "$"]
 TOKEN = np.full(128, -1)
 TOKEN[[ord(character) for character in ALPHABET]] = range(len(ALPHABET))
-A_PASS, MOST_COLUMNS = 2000, 6  # cases at once; columns known, at which to give up
+A_PASS, MOST_COLUMNS = 1000, 6  # cases at once; columns known, at which to give up
 
 
 class Fading:
@@ -373,6 +373,7 @@ class Fading:
         self.out = np.einsum("dhk,nvhk->nvhd", heads, v)  # what a head adds, for each token read
         self.sorts = self.out[*SORTS]  # (T, H, D)
         self.toward = w["unembedding.weight"][:, None] - w["unembedding.weight"]  # (V, V, D) right less rival
+        self.reads = self.toward @ w["mlp_out.weight"]  # (V, V, F) what each neuron adds to that
 
     def split(self, part):
         return np.moveaxis(part.reshape(3, -1, 3, self.H, self.D // self.H), 2, 0)
@@ -398,25 +399,25 @@ class Fading:
         on = sum((ahead[:, -1, n] >= 0)[:, None] * digits[:, n] for n in (0, 1)) * series[1]
         share = (back + on) / (total + back + on)
 
-        known = np.einsum("csh,cshd->chd", weight / total[:, None], self.out[number, seen])
+        read = (weight / total[:, None])[..., None]
+        known = sum(read[:, place] * self.out[n, seen[:, place]] for place, n in enumerate(number))
         mid = self.x[2, own] + known.sum(1)
         pre = mid @ w["mlp_in.weight"].T + w["mlp_in.bias"]
         entering, there = self.sorts @ w["mlp_in.weight"].T, known @ w["mlp_in.weight"].T
         farthest = np.maximum(entering.max(0) - there, there - entering.min(0))
         reach = np.einsum("ch,chf->cf", share, farthest)
-        rise, fall = (np.maximum(pre + by, 0) - np.maximum(pre, 0) for by in (reach, -reach))
         steady, unsure = pre >= reach, np.abs(pre) < reach
+        rise, fall = (unsure * (np.maximum(pre + by, 0) - np.maximum(pre, 0)) for by in (reach, -reach))
         logits = mid + np.maximum(pre, 0) @ w["mlp_out.weight"].T + w["mlp_out.bias"]
         logits = logits @ w["unembedding.weight"].T + w["unembedding.bias"]
-        readable, least = self.sorts.swapaxes(0, 1).reshape(-1, self.D), np.full(C, np.inf)
+        readable, least = self.sorts.reshape(-1, self.D), np.full(C, np.inf)
         for rival in range(len(ALPHABET)):
-            toward = self.toward[right, rival]
-            read = toward @ w["mlp_out.weight"]
+            toward, read = self.toward[right, rival], self.reads[right, rival]
             gradient = toward + (read * steady) @ w["mlp_in.weight"]
-            worst = (gradient @ readable.T).reshape(C, self.H, -1).min(2)
+            worst = (readable @ gradient.T).reshape(-1, self.H, C).min(0).T
             change = share * np.minimum(worst - np.einsum("cd,chd->ch", gradient, known), 0)
             lead = logits[np.arange(C), right] - logits[:, rival] + change.sum(1)
-            lead += (np.minimum(read * rise, read * fall) * unsure).sum(1)
+            lead += (np.minimum(read, 0) * rise + np.maximum(read, 0) * fall).sum(1)
             least = np.where(right == rival, least, np.minimum(least, lead))
         return least, back.max(1), on.max(1)
 

@@ -65,15 +65,57 @@ def with_own_library(root: Path) -> dict:
     return os.environ | {"PYTHONPATH": os.pathsep.join(str(root / room) for room in ("", "book", "notebooks"))}
 
 
+# To import Snakemake takes longer than a plan of this book: it is forked from one process that has imported it, and
+# is then as `python -m` would have it. Windows has no such processes, and starts anew.
+FORKING = """
+import json, os, sys
+from snakemake.cli import main
+
+for line in sys.stdin:
+    root, environment, arguments, said = json.loads(line)
+    child = os.fork()
+    if not child:
+        os.chdir(root)
+        os.environ.update(environment)
+        sys.path[:1] = [root, *environment["PYTHONPATH"].split(os.pathsep)]
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 1)
+        os.dup2(1, 2)
+        main(arguments)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+
+
 def attempt(root: Path, *arguments: str) -> subprocess.CompletedProcess:
-    command = snakemake(root, *arguments)
-    return subprocess.run(command, cwd=root, env=with_own_library(root), capture_output=True, text=True)
+    """What Snakemake answers, with all that it says in one text, as on a screen."""
+    to_one = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    return subprocess.run(snakemake(root, *arguments), cwd=root, env=with_own_library(root), **to_one)
+
+
+@pytest.fixture(scope="module", autouse=sys.platform != "win32")
+def forking(tmp_path_factory):
+    said = tmp_path_factory.mktemp("said") / "said"
+
+    def attempt(root: Path, *arguments: str) -> subprocess.CompletedProcess:
+        command = snakemake(root, *arguments)
+        job = [str(root), with_own_library(root), command[3:], str(said)]
+        print(json.dumps(job), file=server.stdin, flush=True)
+        status = int(server.stdout.readline())
+        return subprocess.CompletedProcess(command, status, said.read_text("utf8"))
+
+    command = [sys.executable, "-c", FORKING]
+    with (
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setattr(sys.modules[__name__], "attempt", attempt)
+        yield
 
 
 def ask(root: Path, *arguments: str) -> str:
     answer = attempt(root, *arguments)
-    assert answer.returncode == 0, answer.stderr
-    return answer.stdout + answer.stderr
+    assert answer.returncode == 0, answer.stdout
+    return answer.stdout
 
 
 def runs(root: Path, *arguments: str) -> set[str]:
@@ -155,7 +197,7 @@ def test_a_failed_notebook_runs_again_and_the_others_are_kept(project):
     answer = attempt(project, "--cores", "2", *EXECUTED)
     assert answer.returncode == 1
     for said in ("11_sums: running (last time it took ", "10_waves.ipynb failed in cell 1", "ZeroDivisionError"):
-        assert said in answer.stderr, answer.stderr
+        assert said in answer.stdout, answer.stdout
     assert (project / "book/_build/executed/10_waves.failed.ipynb").exists()
     assert stale(project) == {"10_waves"}
 

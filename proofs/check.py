@@ -46,8 +46,9 @@ def prove(folder: Path = HERE) -> dict:
             if done.returncode:
                 raise RuntimeError(f"Coq does not accept {name}.v:\n{done.stdout}{done.stderr}")
     about, *printed = done.stdout.split("     = [")
-    theorems = re.findall(r"^Print Assumptions (\w+)\.", (folder / "Report.v").read_text(encoding="utf-8"), re.M)
-    if about.splitlines() != [CLOSED] * len(theorems):
+    report = (folder / "Report.v").read_text(encoding="utf-8")
+    theorems = re.findall(r"\w+", re.search(r"^Definition theorems :=\s*\(([\w,\s]+)\)\.", report, re.M)[1])
+    if about.splitlines() != [CLOSED]:
         raise RuntimeError(f"a theorem rests on more than Coq's logic:\n{about}")
     lists = [[coded(number) for number in re.findall(r"\d+", one)] for one in printed[: 2 * len(OPERATIONS)]]
     logits = [one for part in printed[2 * len(OPERATIONS) :] for one in re.findall(r"(\d+),\s*\[(.*?)\]", part, re.S)]

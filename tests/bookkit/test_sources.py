@@ -115,6 +115,13 @@ def test_the_page_of_a_source_has_its_parts_in_order():
     assert "It says" not in page  # the words stand on the page of errors
 
 
+def test_what_is_refuted_is_listed_though_the_source_does_not_put_it_first():
+    refuted = found("10_grokking")
+    refuted.rows["M-12"]["verdict"] = "refuted"
+    held, _, rest = source_page("004", GOOD, refuted).partition("## What does not hold")
+    assert "#claim-m-12" not in held and "#claim-m-12" in rest.partition("## What is wrong in it")[0]
+
+
 def test_every_correction_names_claims_that_there_are():
     corrections = yaml.safe_load((ROOT / "book" / "corrections.yaml").read_text("utf-8"))
     assert corrections and all(entry["claims"] and {*entry["claims"]} <= {*CLAIMS} for entry in corrections)

@@ -31,7 +31,10 @@ from bookkit.build.pages import SOURCES, STYLE, _counts, _list, _text, findings,
 from bookkit.claims import (
     INTERACTIVE,
     NOT_ATTEMPTED,
+    NOT_REPRODUCED,
+    NOT_SEEN,
     PARTLY,
+    REFUTED,
     REPRODUCED,
     Claim,
     ClaimError,
@@ -224,14 +227,14 @@ def source_page(number: str, source: Source, found: Found, texts: list[str] = ()
     own = [row for row in found.rows.values() if row["source"] == number]
     parts = [
         f"(paper-{number})=\n# {heading}",
-        f"Source {number}, {{cite:t}}`{key}`, in its own order: its figures, tables, equations and listings in "
-        "words, beside each what this book has of it, and below them the claims. Before that, what came of those "
-        f"that it puts first. It has {len(own)} in all, which the {{ref}}`scoreboard <source-{number}>` lists with "
-        "their rules.",
+        f"This page follows source {number}, {{cite:t}}`{key}`, section by section. For each figure, table, equation "
+        "or listing it says in words what is there and shows what this book has made in its place; the claims stand "
+        f"below. First come the source's main claims and their verdicts. All {len(own)} claims, with their rules, "
+        f"are on the {{ref}}`scoreboard <source-{number}>`.",
         STYLE,
         PAGE_STYLE,
         _counts(tally(own)["all"]),
-        *_head(source, found),
+        *_head(number, source, found),
         *_new(source, found, texts),
     ]
     shown: set[str] = set()
@@ -243,18 +246,18 @@ def source_page(number: str, source: Source, found: Found, texts: list[str] = ()
     return "\n\n".join(parts) + "\n"
 
 
-def _head(source: Source, found: Found) -> Iterator[str]:
-    """What holds, what does not, what was not tested and what is wrong in it."""
-    verdicts = {id: found.rows[id]["verdict"] for id in source.headline}
-    held = [id for result in (REPRODUCED, PARTLY) for id in source.headline if verdicts[id] == result]
-    untested = [id for id in source.headline if verdicts[id] == NOT_ATTEMPTED]
+def _head(number: str, source: Source, found: Found) -> Iterator[str]:
+    """What holds of its main claims, what does not (of all its claims, if refuted), and what is wrong in it."""
+    refuted = [id for id, row in found.rows.items() if row["source"] == number and row["verdict"] == REFUTED]
+    verdicts = {id: found.rows[id]["verdict"] for id in dict.fromkeys([*source.headline, *refuted])}
     lists = {
-        "What holds, in full or in part": held,
-        "What does not": [id for id in source.headline if id not in {*held, *untested}],
-        "What was not tested": untested,
+        "What holds, in full or in part": (REPRODUCED, PARTLY),
+        "What does not hold": (NOT_REPRODUCED, REFUTED),
+        "What was not seen at reduced scale": (NOT_SEEN,),
+        "What was not tested": (NOT_ATTEMPTED,),
     }
-    for title, ids in lists.items():
-        if ids:
+    for title, results in lists.items():
+        if ids := [id for result in results for id in verdicts if verdicts[id] == result]:
             entries = (
                 f'<li>{badge(verdicts[id])} <a href="#{anchor(id)}">{id}</a> {_text(found.claims[id].statement)}</li>'
                 for id in ids

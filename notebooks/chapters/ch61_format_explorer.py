@@ -321,7 +321,7 @@ class FormatExplorer:
             # Without a width of its own, the longest text would be a column of single tokens on a phone.
             tokens = f'<td style="min-width: 14rem; text-align: left">{html.escape(" ".join(text.tokens))}</td>'
             rows.append(f'<tr><th scope="row">{name}</th>{tokens}{row}</tr>')
-        heads = ("format", "text", "tokens", "farthest back", "mean", "needed at most")
+        heads = ("format", "text", "tokens", "farthest back", "mean distance", "most tokens needed")
         head = "".join(f'<th scope="col">{one}</th>' for one in heads)
         return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
 

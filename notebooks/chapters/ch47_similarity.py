@@ -121,7 +121,7 @@ def train_together(models: Sequence[nn.Module], loss: Callable, batches: Callabl
     losses = vmap(lambda own, *batch: functional_call(alone, {f"model.{name}": w for name, w in own.items()}, batch))
     optimizer = torch.optim.Adam(weights.values(), lr=0.01, fused=True)
     decay = torch.optim.lr_scheduler.LinearLR(optimizer, 1, 0.02, steps)
-    models[0].kernel = "eager"  # torch's fused attention takes no stacks either
+    kernel, models[0].kernel = models[0].kernel, "eager"  # torch's fused attention takes no stacks either
     with _products_of_stacks():
         for step in range(steps):
             of_each, seen = losses(weights, *batches(step))
@@ -130,6 +130,7 @@ def train_together(models: Sequence[nn.Module], loss: Callable, batches: Callabl
             of_each.sum().backward()
             optimizer.step()
             decay.step()
+    models[0].kernel = kernel
     for index, model in enumerate(models):
         model.load_state_dict({name: stacked[index] for name, stacked in weights.items()})
     return torch.stack(kept)

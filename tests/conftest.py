@@ -1,11 +1,12 @@
 """For every test: no clock decides one; Coq; and a headless Chromium, for modules that define `address`."""
 
-import gc
 import os
 import shutil
 
 import hypothesis
 import pytest
+
+import bookkit.build  # noqa: F401  thousands of tests are held in memory: here, too, garbage is rarely looked for
 
 # Test files run side by side, one a core: each then has one thread, here and in the programs that it starts. Before
 # `browsing`, which imports torch: from then on it is too late.
@@ -13,9 +14,6 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from browsing import PHONE  # noqa: E402
-
-# Thousands of tests are held in memory: by default Python looks through them for garbage a tenth of the time.
-gc.set_threshold(50_000, 20, 20)
 
 # An example that takes long on a busy machine is not wrong; continuous integration draws the same ones every time.
 hypothesis.settings.register_profile("suite", deadline=None, derandomize=os.environ.get("CI") == "true")

@@ -33,9 +33,11 @@ from bookkit.files import FileProblem, check_writable, write_atomic
 PACKAGES = ("torch", "numpy", "matplotlib")  # on whose versions numbers and drawings depend
 
 # A kernel takes stderr over: what it says when it is stopped for stalling would be lost, had it not the true one.
+# What importing `bookkit.build` does against looking for garbage saves a kernel a second.
 KERNEL_CONFIG = """
 import faulthandler, os
 faulthandler.enable(os.dup(2))
+import bookkit.build
 """
 
 

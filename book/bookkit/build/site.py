@@ -10,7 +10,6 @@ is noticed wherever it stands.
 """
 
 import argparse
-import gc
 import os
 import shutil
 import sys
@@ -70,8 +69,6 @@ def sphinx(pages: Path, site: Path, doctrees: Path, strict: bool, builder: str =
     """
     for copied in ("_downloads", "_images"):  # every page brings its own again; those of earlier drawings would stay
         shutil.rmtree(site / copied, ignore_errors=True)
-    # All pages are in memory as trees: by default Python looks through them for garbage half of the time.
-    gc.set_threshold(50_000, 20, 20)
     answer = build_sphinx(
         pages,
         site,
@@ -84,7 +81,8 @@ def sphinx(pages: Path, site: Path, doctrees: Path, strict: bool, builder: str =
         quiet=True,
         warningiserror=strict,
         keep_going=True,
-        jobs=os.cpu_count(),
+        # Sphinx hands each process one lot of pages, and lots differ: with two a core, few wait for others.
+        jobs=2 * (os.cpu_count() or 1),
     )
     name_icon(site)
     return answer if isinstance(answer, int) else 2  # an exception, which is on the screen already

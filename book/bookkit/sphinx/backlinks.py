@@ -5,6 +5,7 @@ ends with the chapters that name it. Nothing is listed by hand, so nothing goes 
 """
 
 import ast
+import functools
 import inspect
 import json
 import pkgutil
@@ -48,6 +49,7 @@ def _dotted(node: ast.AST, imported: dict[str, str]) -> str | None:
     return None
 
 
+@functools.cache
 def _documented_name(dotted: str | None) -> str | None:
     """Where the object of that name is defined, if it is a function or class of ours with a docstring."""
     if dotted is None or dotted.partition(".")[0] not in DESCRIBED:

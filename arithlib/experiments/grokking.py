@@ -51,7 +51,7 @@ class ModularObjective:
 
     @torch.no_grad()
     def evaluate(self, model):
-        """Losses and accuracies on both sets, squared norms, and the Fourier norms of W_E and W_L."""
+        """Losses and accuracies on both sets, squared norms, and the Fourier norms of W_E."""
         logits = model.answer_logits(self.all_pairs, self.all_mixer)
         measured = {}
         for split, weight in (("train", self.train_weight), ("test", self.test_weight)):
@@ -60,7 +60,6 @@ class ModularObjective:
         measured["weight_norm_squared"] = float(sum(w.double().square().sum() for w in model.parameters()))
         measured["W_E_norm_squared"] = float(model.W_E.double().square().sum())
         measured["W_E_norms"] = coefficient_norms(model.W_E[: self.p].cpu()).numpy()
-        measured["W_L_norms"] = coefficient_norms(model.W_L.T.cpu()).numpy()
         return measured
 
 

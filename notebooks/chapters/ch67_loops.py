@@ -116,8 +116,17 @@ def share_alike(answers: Sequence[Tensor]) -> float:
 
 
 @torch.no_grad()
-def logits_in(model: LoopedTransformer, tokens: Tensor, *, batch: int, dtype: torch.dtype = torch.float32) -> Tensor:
-    """(B, T) tokens -> (B, T, V) logits, `batch` texts at once, in this precision. The model stays as it is."""
+def logits_in(
+    model: LoopedTransformer, tokens: Tensor, *, batch: int, dtype: torch.dtype = torch.float32, threads: int = 1
+) -> Tensor:
+    """(B, T) tokens -> (B, T, V) logits, `batch` texts at once, in this precision, by so many threads.
+
+    The model and the number of threads stay as they are.
+    """
     # A copy: weights that have been rounded to half precision do not come back.
-    other = copy.deepcopy(model).to(dtype)
-    return torch.cat([other(part) for part in tokens.split(batch)])
+    other, before = copy.deepcopy(model).to(dtype), torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        return torch.cat([other(part) for part in tokens.split(batch)])
+    finally:
+        torch.set_num_threads(before)

@@ -106,3 +106,11 @@ def test_logits_in_another_precision_leave_the_model_as_it_was():
     assert exact.dtype == torch.float64 and 0 < (exact - usual).abs().max() < 1e-4
     assert (logits_in(model, tokens, batch=5, dtype=torch.bfloat16) - usual).abs().max() > 1e-3
     assert torch.equal(model(tokens), before)
+
+
+def test_logits_by_more_threads_leave_their_number_as_it_was():
+    model, tokens = LoopedTransformer(SMALL, 4), questions()
+    usual, before, working = logits_in(model, tokens, batch=5), torch.get_num_threads(), []
+    model.register_forward_hook(lambda *_: working.append(torch.get_num_threads()))
+    torch.testing.assert_close(logits_in(model, tokens, batch=5, threads=before + 1), usual)
+    assert working == [before + 1] and torch.get_num_threads() == before

@@ -14,10 +14,12 @@ from chapters.ch61_written_sums import Format, Lines, Sample, last_number, unifo
 
 # The same for every model that reads numbers of so many digits, so that all are asked the same and trained on none.
 TEST_SEED = 2307_03381
+READS = ("answers", "lines", "text")
+PIECE = 64  # characters of a running text that are read at once
 
 
 class SumsObjective:
-    """Each model's mean cross-entropy on what is to be written of sums drawn from its own set, seeded by the step."""
+    """Each model's mean cross-entropy on what it is to learn of texts drawn from its own set, seeded by the step."""
 
     def __init__(self, experiment: "WrittenExperiment"):
         self.experiment = experiment
@@ -26,9 +28,13 @@ class SumsObjective:
             experiment.lines(sample.draw(seed, experiment.test_pairs()), sample.noise, seed)
             for sample, seed in experiment.members
         ]
+        if experiment.reads != "answers":
+            self.sets = [Lines(lines.tokens, up_to_the_end(lines)) for lines in self.sets]
+        if experiment.reads == "text":
+            self.sets = [pieces(lines, PIECE) for lines in self.sets]
 
     def batch(self, step: int) -> tuple[Tensor, Tensor]:
-        """(S, B, T) tokens and what of them is to be written. Equal sets give the same."""
+        """(S, B, T) tokens and what of them is to be learned. Equal sets give the same."""
         generator = self.experiment.generator(step)
         share = torch.rand(self.experiment.batch_size, generator=generator)
         drawn = [lines[(share * len(lines)).long()] for lines in self.sets]
@@ -43,6 +49,22 @@ class SumsObjective:
         right, loss = score(model, self.test[:200])
         by_member = self.experiment.by_member
         return {"exact_match": by_member(right.double().mean(1)), "loss": by_member(loss)}
+
+
+def up_to_the_end(lines: Lines) -> Tensor:
+    """(B, T) True up to the line end that is the last to be written."""
+    return lines.written.flip(1).cummax(1).values.flip(1)
+
+
+def pieces(lines: Lines, length: int) -> Lines:
+    """Every piece of so many characters of the text that these lines make, one under the other; all is to be learned.
+
+    Two lines share the line end between them.
+    """
+    inside = up_to_the_end(lines)
+    inside[1:, 0] = False
+    tokens = lines.tokens[inside].unfold(0, length, 1)
+    return Lines(tokens, torch.ones_like(tokens, dtype=torch.bool))
 
 
 def losses(model: CharacterGPTs, tokens: Tensor, written: Tensor, places: Tensor | None = None) -> Tensor:
@@ -76,6 +98,8 @@ class WrittenExperiment(Experiment):
 
     format: how the sums are written. samples: the sets, all with operands of at most as many digits. seeds: of the
     weights and of what a set holds. test_size: sums of every kind in tests.
+    reads: one of `READS`, what a model is trained on: single sums, of which it learns the answers or the whole lines,
+    or all of any piece of the running text that the sums of its set make.
     """
 
     format: Format
@@ -85,6 +109,12 @@ class WrittenExperiment(Experiment):
     d_model: int = 64
     n_layers: int = 3
     test_size: int = 500
+    reads: str = "answers"
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.reads not in READS:
+            raise ValueError(f"reads = {self.reads!r}: choose one of {', '.join(READS)}")
 
     @property
     def digits(self) -> int:
@@ -110,11 +140,12 @@ class WrittenExperiment(Experiment):
         return self.format.write(pairs, self.format.width(digits), noise, seed)
 
     def build(self):
-        config = CharacterGPTConfig(self.format.width(self.digits + 1), self.d_model, self.n_layers)
+        longest = max(self.format.width(self.digits + 1), PIECE if self.reads == "text" else 0)
+        config = CharacterGPTConfig(longest, self.d_model, self.n_layers)
         return CharacterGPTs(config, tuple(seed for _, seed in self.members))
 
     def size(self):
-        """Of one model: its weights, and the sums that it is trained on, each as often as it is drawn."""
+        """Of one model: its weights, and the texts that it is trained on, each as often as it is drawn."""
         weights = sum(weight[0].numel() for weight in self.build().parameters())
         return {"weights": weights, "examples": self.steps * self.batch_size}
 
@@ -127,6 +158,7 @@ class WrittenExperiment(Experiment):
 
         answered: of the test. by_length: (..., digits + 1) of sums whose longer operand has 1, 2, ... digits; of the
         shorter ones many are in the sets. unseen: of sums of two numbers that occur in none; nan where all may.
+        bare: of the test without the line end before it, if the models read a running text.
         """
         same = [self.test_pairs()] * len(self.members)
         by_length = [
@@ -139,13 +171,18 @@ class WrittenExperiment(Experiment):
             missing = [sample.missing(seed) for sample, seed in self.members]
             unseen = self.answers(model, [numbers[(drawn * len(numbers)).astype(int)] for numbers in missing])
         measured = {"answered": self.answers(model, same), "by_length": np.stack(by_length, -1), "unseen": unseen}
+        if self.reads == "text":
+            measured["bare"] = self.answers(model, same, bare=True)
         return {name: values[None] for name, values in measured.items()}
 
-    def answers(self, model: CharacterGPTs, pairs: list[np.ndarray]) -> np.ndarray:
-        """S times (B, 2) operands -> (samples, seeds) share of sums whose last number is right."""
+    def answers(self, model: CharacterGPTs, pairs: list[np.ndarray], bare: bool = False) -> np.ndarray:
+        """S times (B, 2) operands -> (samples, seeds) share of sums whose last number is right.
+
+        bare: the text begins with the sum, and not with the line end before it.
+        """
         lines = [self.lines(part) for part in pairs]
-        tokens = torch.stack([part.tokens for part in lines])
-        begin = torch.stack([part.written.int().argmax(1) for part in lines])
+        tokens = torch.stack([part.tokens[:, bare:] for part in lines])
+        begin = torch.stack([part.written[:, bare:].int().argmax(1) for part in lines])
         parts = zip(tokens.split(100, 1), begin.split(100, 1), strict=True)
         said = torch.cat([model.complete(*part) for part in parts], 1)
         right = [

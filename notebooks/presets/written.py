@@ -50,6 +50,11 @@ def presets():
     # Once with 12 + 345 among the sums of three digits, once with both operands of one length.
     gap = (0.01, 0.0, 0.99)
     yield of_style("gap", "plain", (Sample(10_000, shares=gap), EqualLengths(10_000, shares=gap)))
+    # As published, models read pieces of a running text and learn all of it; and one of the two changes alone.
+    few = tuple(map(Sample, (1000, 2000, 4000)))
+    yield of_style("lines", "plain", few, reads="lines")
+    # 768 characters a step are 66 sums, where the others are shown 64.
+    yield of_style("text", "plain", (*few, Sample(10_000)), reads="text", batch_size=12)
     noises = (("sums",), ("carries",), ("sums", "carries"))
     yield of_style(
         "noise", "simplified", tuple(Sample(size, noise=noise) for size in (1000, 2000) for noise in noises)

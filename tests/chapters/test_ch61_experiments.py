@@ -10,7 +10,7 @@ from short_runs import seeded, trained
 from arithlib import experiments
 from arithlib.training import AdamW
 from chapters.ch61_character_gpt import CharacterGPTConfig, CharacterGPTs
-from chapters.ch61_experiments import WrittenExperiment, of_length, score
+from chapters.ch61_experiments import PIECE, WrittenExperiment, of_length, pieces, score, up_to_the_end
 from chapters.ch61_written_sums import ALPHABET, NEWLINE, Format, Sample
 
 PLUS = ALPHABET.index("+")
@@ -109,7 +109,8 @@ def test_every_registered_study_can_be_drawn_and_is_about_one_number_of_digits()
         assert len({sample.digits for sample in e.samples}) == 1
         small = dataclasses.replace(e, samples=e.samples[:1], seeds=e.seeds[:1])
         tokens, written = small.objective(small.build(), None).batch(0)
-        assert tokens.shape == written.shape == (1, e.batch_size, e.format.width(e.digits)) and written.any()
+        width = PIECE if e.reads == "text" else e.format.width(e.digits)
+        assert tokens.shape == written.shape == (1, e.batch_size, width) and written.any()
 
 
 def test_an_answer_that_is_no_number_is_refused(monkeypatch):
@@ -118,3 +119,46 @@ def test_an_answer_that_is_no_number_is_refused(monkeypatch):
     monkeypatch.setattr(model, "complete", lambda tokens, begin: torch.where(tokens == NEWLINE, NEWLINE, PLUS))
     with pytest.raises(ValueError, match="no number"):
         e.add(model, 1, 2)
+
+
+def spelled(tokens):
+    return "".join(ALPHABET[token] for token in tokens.tolist())
+
+
+def test_what_is_learned_of_a_line_is_all_of_it():
+    lines = tiny().lines(np.array([[1, 2], [99, 99]]))
+    assert [spelled(row[learned]) for row, learned in zip(lines.tokens, up_to_the_end(lines), strict=True)] == [
+        "\n1+2=3\n",
+        "\n99+99=198\n",
+    ]
+
+
+def test_pieces_are_those_of_the_running_text_and_a_prompt_stands_in_it_as_it_is_asked():
+    pairs = np.array([[1, 2], [99, 99], [30, 4]])
+    text, lines = "\n1+2=3\n99+99=198\n30+4=34\n", tiny().lines(pairs)
+    found = pieces(lines, 7)
+    assert found.written.all()
+    assert list(map(spelled, found.tokens)) == [text[start : start + 7] for start in range(len(text) - 6)]
+    for row, written in zip(lines.tokens, lines.written, strict=True):
+        assert spelled(row[: int(written.int().argmax())]) in text
+
+
+def test_a_model_of_a_running_text_is_also_asked_without_the_line_end_before_a_sum():
+    sample = Sample(60, shares=(1.0,))
+    e = tiny(reads="text", steps=400, samples=(sample,), seeds=(0,), d_model=32)
+    model, run = trained(e)
+    tokens, learned = e.objective(model, "cpu").batch(3)
+    assert tokens.shape == (1, 8, PIECE) and learned.all()
+    pairs = sample.draw(0, e.test_pairs())
+    lines = e.lines(pairs)
+    said = model.complete(lines.tokens[None, :, 1:], lines.written.int().argmax(1)[None] - 1)[0]
+    right = (said == lines.tokens[:, 1:]).all(1).double().mean().item()
+    assert 0 < right < 1, "else this compares nothing"
+    assert e.answers(model, [pairs], bare=True).item() == pytest.approx(right)
+    assert e.finish(model, run)["bare"].shape == (1, 1, 1)
+    assert "bare" not in dataclasses.replace(e, reads="lines").finish(model, run)
+
+
+def test_a_way_of_reading_must_be_known():
+    with pytest.raises(ValueError, match="choose one of answers, lines, text"):
+        tiny(reads="books")

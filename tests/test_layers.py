@@ -75,6 +75,15 @@ def test_the_library_needs_no_package_of_the_book():
         assert not {name.partition(".")[0] for name in imports(path)} & outside, path
 
 
+def test_the_tests_of_the_library_need_none_either():
+    """As continuous integration runs them on the oldest and the newest torch; what is not collected is not run."""
+    command = [sys.executable, "-m", "pytest", "-p", "without_the_book", "--collect-only", "tests/arithlib"]
+    # A plugin that some package of the book brings along would be imported unasked.
+    found = os.environ | {"PYTHONPATH": str(ROOT / "tests"), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=found)
+    assert result.returncode == 0, result.stdout[-3000:] + result.stderr
+
+
 def test_the_drawing_of_the_layers_is_made_from_the_imports():
     drawn = arrows(ROOT)
     assert {("experiments", "training"), ("presets", "chapters"), ("models", "tasks")} <= set(drawn)

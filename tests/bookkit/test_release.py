@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import subprocess
 import tomllib
 from datetime import date
@@ -9,6 +10,8 @@ from pathlib import Path
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
+from packaging.version import Version
 
 import arithlib
 from bookkit.claims import load_claims
@@ -53,6 +56,39 @@ def test_whatever_is_vendored_is_noticed_with_its_licence():
     for folder in (ROOT / "book" / "_static" / "vendor").iterdir():
         if folder.is_dir():
             assert folder.relative_to(ROOT).as_posix() in notice and (folder / "LICENSE").is_file()
+
+
+def jobs(workflow):
+    return yaml.safe_load((ROOT / ".github" / "workflows" / f"{workflow}.yml").read_text(encoding="utf-8"))["jobs"]
+
+
+def test_the_oldest_and_the_newest_versions_allowed_have_to_work_and_only_what_is_to_come_may_fail():
+    assert not any("continue-on-error" in job for job in jobs("book").values())
+    assert all(job["continue-on-error"] for job in jobs("weekly").values())
+    library, publish = jobs("book")["library"], jobs("book")["publish"]
+    assert "library" in publish["needs"]
+    oldest, newest = (
+        [Requirement(r) for r in row["packages"].split()] for row in library["strategy"]["matrix"]["include"]
+    )
+    allowed = {r.name: r.specifier for r in map(Requirement, PROJECT["dependencies"])}
+    for pin in oldest:
+        (version,), (floor,) = pin.specifier, allowed[pin.name]
+        assert (version.operator, floor.operator) == ("==", ">=") and Version(version.version) == Version(
+            floor.version
+        )
+    assert {r.name for r in oldest} == {r.name for r in newest} == {name for name, found in allowed.items() if found}
+    assert not any(r.specifier for r in newest)
+
+
+@pytest.mark.parametrize("workflow", ["book", "weekly"])
+def test_the_library_is_tested_as_the_wheel_alone(workflow):
+    build, install, test = [step["run"] for step in jobs(workflow)["library"]["steps"] if "run" in step]
+    assert "pip wheel --no-deps --wheel-dir dist ." in build
+    packages = re.sub(r"\$\{\{.*?\}\}", "torch numpy", install.split("pip install ")[1].replace("--pre ", ""))
+    wheel, *others = shlex.split(packages)
+    of_tests = {"setuptools"} | {Requirement(r).name for r in PROJECT["optional-dependencies"]["test"]}
+    assert wheel == "dist/*.whl" and {Requirement(r).name for r in others} <= of_tests | {"torch", "numpy"}
+    assert test == "pytest --override-ini pythonpath=tests --numprocesses logical tests/arithlib"
 
 
 def test_issue_forms_can_be_filled_in():

@@ -54,7 +54,7 @@ def presets():
         for seed in SEEDS:
             yield grok(
                 f"grokking-wd{weight_decay:g}-s{seed}", f"weight decay {weight_decay:g} (chapter 12)", steps, seed,
-                weight_decay=weight_decay,
+                weight_decay=weight_decay, ships_weights=False,
             )  # fmt: skip
     for percent, steps in ((10, 10_000), (20, 10_000), (40, 4000), (50, 3000), (60, 2500), (80, 2000)):
         for seed in SEEDS:

@@ -88,6 +88,6 @@ def test_the_examples_for_a_project_of_ones_own_run_as_they_are_printed(tmp_path
     shipped, own = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
     names = {}
     exec(shipped, names)
-    assert names["load"]("abacus-cpu-s0").add(123456789012345, 987654321098765) == 1111111110111110
+    assert names["load"]("adder-certified").add(123456789012345, 987654321098765) == 1111111110111110
     exec(own, names)
     assert names["load"]("mine").add(10**50 - 1, 1) == 10**50

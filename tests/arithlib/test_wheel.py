@@ -1,4 +1,4 @@
-"""What a stranger installs works alone: the wheel, without this checkout, and in an empty folder."""
+"""What a stranger installs works alone: the wheel, without this checkout or the book, and in an empty folder."""
 
 import os
 import shutil
@@ -13,12 +13,13 @@ import arithlib
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = """
+import without_the_book
 from arithlib import AbacusExperiment, LoopedConfig, OperandTask, load, make, register
 from arithlib.training import AdamW
 import arithlib
 
 assert load("adder-certified").add(10**50 - 1, 1) == 10**50
-assert load("abacus-cpu-s0").add(123456789012345, 987654321098765) == 1111111110111110
+assert load("pages-s0").multiply(10**20 - 1, 101) == (10**20 - 1) * 101
 assert load("grokking-s0").add(45, 99) == 31
 # A model of one's own, trained for a moment, and read back by its name.
 register([AbacusExperiment(
@@ -29,6 +30,19 @@ made = make("mine", device="cpu", progress=False)
 assert (load("mine").model.embedding.weight == made.model.embedding.weight).all()
 print(arithlib.__file__)
 """
+
+
+# What the script of a console command does, with the arguments of this program.
+COMMAND = """
+import without_the_book
+from importlib.metadata import distribution
+import sys
+
+name = sys.argv[0] = sys.argv.pop(1)
+(command,) = distribution("arithlib").entry_points.select(group="console_scripts", name=name)
+sys.exit(command.load()())
+"""
+WEIGHTS_BYTES = 2_000_000
 
 
 @pytest.fixture(scope="module")
@@ -48,23 +62,42 @@ def installed(tmp_path_factory):
     return folder / "site"
 
 
-def test_the_wheel_loads_its_models_and_trains_one_of_ones_own(installed, tmp_path):
-    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    answer = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
-        cwd=tmp_path,
-        env=environment | {"PYTHONPATH": str(installed)},
-        capture_output=True,
-        text=True,
-    )
-    assert answer.returncode == 0, answer.stderr
-    assert Path(answer.stdout.strip()).is_relative_to(installed)
+@pytest.fixture
+def alone(installed, tmp_path):
+    """Runs a program in an empty folder, with the wheel and without what the book needs; gives what it printed."""
+    found = os.environ | {"PYTHONPATH": os.pathsep.join([str(installed), str(ROOT / "tests")])}
+
+    def run(program, *arguments):
+        command = [sys.executable, "-c", program, *arguments]
+        answer = subprocess.run(command, cwd=tmp_path, env=found, capture_output=True, text=True)
+        assert answer.returncode == 0, answer.stderr
+        return answer.stdout.strip()
+
+    return run
+
+
+def test_the_wheel_loads_its_models_and_trains_one_of_ones_own(alone, installed, tmp_path):
+    assert Path(alone(PROGRAM)).is_relative_to(installed)
     assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == ["mine.json", "mine.safetensors"]
 
 
-def test_three_models_travel_in_the_wheel(installed):
-    names = {path.stem for path in (installed / "arithlib" / "weights").glob("*.safetensors")}
-    assert names == {"abacus-cpu-s0", "adder-certified", "grokking-s0"}
+def test_the_commands_of_the_wheel_answer(alone, installed):
+    assert alone(COMMAND, "arithlib", "add", "adder-certified", "9" * 50, "1") == "1" + "0" * 50
+    files = [
+        str(installed / "arithlib" / "weights" / f"pages-s0.{end}") for end in ("safetensors", "certificate.json")
+    ]
+    assert alone(COMMAND, "arithlib-check", *files) == "ACCEPTED: multiplies every pair of non-negative integers"
+
+
+def test_three_small_models_travel_in_the_wheel(installed):
+    weights = installed / "arithlib" / "weights"
+    assert {path.stem for path in weights.glob("*.safetensors")} == {"adder-certified", "grokking-s0", "pages-s0"}
+    assert sum(path.stat().st_size for path in weights.iterdir()) < WEIGHTS_BYTES
+
+
+def test_what_is_tested_is_this_checkout_where_pytest_is_pointed_to_it_and_else_what_is_installed(pytestconfig):
+    of_checkout = Path(arithlib.__file__).parent == ROOT / "arithlib"
+    assert of_checkout == (ROOT in pytestconfig.getini("pythonpath"))
 
 
 @pytest.mark.parametrize("name", arithlib.__all__)

@@ -7,9 +7,10 @@
 # A server inside listens to the container alone, unless --host says otherwise; `make serve` takes the same ARGS.
 #
 # The package index's torch for Linux brings CUDA along. For the small CPU build give the index that PyTorch's own page
-# names: --build-arg TORCH_INDEX=ADDRESS. For a GPU, with flash-attn compiled where no wheel fits:
+# names: --build-arg TORCH_INDEX=ADDRESS. For a GPU, with flash-attn compiled where no wheel fits, by a CUDA of the same
+# major version as that of torch in requirements.lock, or torch refuses:
 #
-#   docker build -t arithmetic-book:gpu --build-arg BASE=nvidia/cuda:12.8.1-devel-ubuntu24.04 \
+#   docker build -t arithmetic-book:gpu --build-arg BASE=nvidia/cuda:13.0.2-devel-ubuntu24.04 \
 #       --build-arg PACKAGES="build-essential git make python3-dev python3-venv" --build-arg EXTRA=requirements-gpu.txt .
 #   docker run --gpus all arithmetic-book:gpu .venv/bin/arithlib doctor
 ARG BASE=python:3.13-slim

@@ -14,6 +14,7 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 import arithlib
+from bookkit.build import pins
 from bookkit.claims import load_claims
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -120,6 +121,23 @@ def test_containers_run_the_same_set_up_as_a_clone():
         assert "bash book/workflow/setup.sh" in text
     for name in re.findall(r"[\w/-]+\.(?:ipynb|txt|sh)\b", docker + json.dumps(container)):
         assert (ROOT / name.removeprefix("/lab/tree/")).is_file(), name  # as JupyterLab addresses it
+
+
+def test_the_container_for_a_gpu_compiles_with_the_cuda_that_torch_was_built_with():
+    locked = pins.read((ROOT / "requirements.lock").read_text(encoding="utf-8"))
+    majors = {name.rpartition("-cu")[2] for name in locked if re.fullmatch(r"nvidia-.*-cu\d+", name)}
+    majors.add(locked["nvidia-cuda-runtime"].partition(".")[0])
+    docker = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    assert set(re.findall(r"nvidia/cuda:(\d+)\.", docker)) == majors and len(majors) == 1
+
+
+def test_wherever_the_kernel_for_gpus_is_installed_its_build_may_see_torch():
+    found = subprocess.run(
+        ["git", "grep", "-hE", r"pip install .*-r (requirements-gpu\.txt|\"\$EXTRA\")"],
+        cwd=ROOT, capture_output=True, text=True,
+    )  # fmt: skip
+    lines = found.stdout.splitlines()
+    assert len(lines) >= 4 and all("--no-build-isolation" in line for line in lines)
 
 
 def test_what_a_build_leaves_behind_does_not_travel_into_a_container():

@@ -22,6 +22,10 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 PAPERS = ["README", "CONTRIBUTING", "CHANGELOG", "CODE_OF_CONDUCT", "NOTICE", "SECURITY"]
 
 
+def jobs(workflow):
+    return yaml.safe_load((ROOT / ".github" / "workflows" / f"{workflow}.yml").read_text(encoding="utf-8"))["jobs"]
+
+
 def test_one_version_stands_everywhere():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     versions = re.findall(r"^## (\S+?),? ", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
@@ -40,6 +44,13 @@ def test_the_citation_has_what_the_format_asks_for():
     assert date.fromisoformat(citation["date-released"]) and citation["license"] == ["MIT", "CC-BY-4.0"]
 
 
+def test_the_package_says_of_itself_what_the_citation_and_continuous_integration_say():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert PROJECT["authors"] == citation["authors"] and PROJECT["keywords"] == citation["keywords"]
+    pythons = [name.rpartition(" ")[2] for name in PROJECT["classifiers"] if re.search(r"Python :: 3\.", name)]
+    assert pythons == jobs("book")["test"]["strategy"]["matrix"]["python"]
+
+
 @pytest.mark.parametrize("paper", PAPERS)
 def test_every_file_that_a_paper_links_to_is_there(paper):
     text = (ROOT / f"{paper}.md").read_text(encoding="utf-8")
@@ -54,13 +65,11 @@ def test_the_licence_is_that_of_the_package():
 
 def test_whatever_is_vendored_is_noticed_with_its_licence():
     notice = (ROOT / "NOTICE.md").read_text(encoding="utf-8")
-    for folder in (ROOT / "book" / "_static" / "vendor").iterdir():
-        if folder.is_dir():
-            assert folder.relative_to(ROOT).as_posix() in notice and (folder / "LICENSE").is_file()
-
-
-def jobs(workflow):
-    return yaml.safe_load((ROOT / ".github" / "workflows" / f"{workflow}.yml").read_text(encoding="utf-8"))["jobs"]
+    for place in ("book/_static/vendor", "tests/vendor"):
+        folders = [path for path in (ROOT / place).iterdir() if path.is_dir()]
+        assert folders, place
+        for folder in folders:
+            assert f"{place}/{folder.name}/" in notice and (folder / "LICENSE").is_file()
 
 
 def test_the_oldest_and_the_newest_versions_allowed_have_to_work_and_only_what_is_to_come_may_fail():

@@ -41,16 +41,26 @@ def describe(device: torch.device) -> str:
 
 
 def try_kernel(kernel: str, device: torch.device) -> str:
-    """How far an attention kernel is from the one that is written out, on a small problem; or why it cannot run."""
+    """How far an attention kernel is from the one that is written out, on a small problem, gradients included.
+
+    Or why it cannot run.
+    """
     B, T, S, H, K = 2, 32, 64, 4, 32
     generator = torch.Generator().manual_seed(0)
-    q = torch.randn(B, T, H, K, generator=generator).to(device)
-    k, v = torch.randn(2, B, S, H, K, generator=generator).to(device)
+    inputs = [torch.randn(B, n, H, K, generator=generator).to(device).requires_grad_() for n in (T, S, S)]
+    upstream = torch.randn(B, T, H, K, generator=generator).to(device)
+
+    def found(kernel):
+        z, _ = attend(*inputs, kernel)
+        return z.detach(), *torch.autograd.grad(z, inputs, upstream)
+
     try:
-        z, _ = attend(q, k, v, kernel)
+        ours = found(kernel)
     except FlashUnavailable as problem:
         return f"not here: {problem}"
-    error = float((z - attend(q, k, v, "eager")[0]).abs().max())
+    except RuntimeError as problem:  # a package may be there and be made for other cards
+        return f"fails: {str(problem).partition(chr(10))[0]}"
+    error = max(float((a - b).abs().max()) for a, b in zip(ours, found("eager"), strict=True))
     return f"works; off by at most {error:.1g} (entries of size 1)"
 
 

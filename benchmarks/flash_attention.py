@@ -15,11 +15,10 @@ from pathlib import Path
 import torch
 
 from arithlib import experiments
-from arithlib.checkpoints import choose_device
 from arithlib.doctor import describe
 from arithlib.files import write_atomic
 from arithlib.models.attention import attend
-from benchmarks.on_gpu import ADDER, seconds_a_step
+from benchmarks.on_gpu import ADDER, gpu, seconds_a_step
 
 KERNELS = ("sdpa", "flash")
 SHAPES = ((8, 65, 65, 8, 64), (8, 20, 65, 8, 64), (8, 1, 65, 8, 64), (2, 200, 200, 16, 32))  # B, T, S, H, K
@@ -102,9 +101,22 @@ def _by_turns(kernels, rounds, seconds):
     return taken
 
 
+def package() -> str:
+    """The flash-attn package that is measured, and its version. Raises ValueError where there is none.
+
+    Of two, the one that the kernel prefers.
+    """
+    for name in ("flash-attn", "flash-attn-4"):
+        try:
+            return f"{name} {metadata.version(name)}"
+        except metadata.PackageNotFoundError:
+            continue
+    raise ValueError("neither flash-attn (2.x) nor flash-attn-4 is installed: install requirements-gpu.txt")
+
+
 def main() -> None:
-    found = {"package": f"flash-attn-4 {metadata.version('flash-attn-4')}"}
-    found |= measure(ADDER, KERNELS, choose_device(None))
+    device = gpu()
+    found = {"package": package()} | measure(ADDER, KERNELS, device)
     target = Path(__file__).with_suffix(".json")
     write_atomic(target, (json.dumps(found, indent=1) + "\n").encode())
     print(target)

@@ -17,15 +17,21 @@ import torch
 from torch import nn
 
 from arithlib import experiments
-from arithlib.checkpoints import choose_device
 from arithlib.doctor import describe, product_rate, try_kernel
 from arithlib.experiments import Experiment, abacus
-from arithlib.files import write_atomic
+from arithlib.files import choose_device, write_atomic
 from arithlib.models.attention import KERNELS
 from chapters.ch82_published_tables import petaflops
 
 ADDER = "abacus-gpu-s0"
 OTHERS = ("depth-gpu-add-12x1-s0", "depth-gpu-add-1x1-s0", "depth-gpu-hop16-6x1-s0")
+
+
+def gpu() -> torch.device:
+    """The graphics card. Raises ValueError where there is none: on a CPU all this takes hours."""
+    if (device := choose_device(None)).type != "cuda":
+        raise ValueError("this benchmark is about a graphics card, and torch finds none here: see `arithlib doctor`")
+    return device
 
 
 def seconds_a_step(
@@ -86,7 +92,7 @@ def measure(adder: str, others: tuple[str, ...], device: torch.device, **length)
 
 
 def main() -> None:
-    found = measure(ADDER, OTHERS, choose_device(None))
+    found = measure(ADDER, OTHERS, gpu())
     target = Path(__file__).with_suffix(".json")
     write_atomic(target, (json.dumps(found, indent=1) + "\n").encode())
     print(target)

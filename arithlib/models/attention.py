@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 KERNELS = ("eager", "sdpa", "flash")
+LARGEST_FLASH_HEAD = 256
 
 
 class FlashUnavailable(RuntimeError):
@@ -29,6 +30,7 @@ def attend(
 
     q: (B, T, H, K). k, v: (B, S, H, K). bias: (H, T, S) added to the scores, or None.
     Returns z (B, T, H, K) and the pattern (B, H, T, S), which only `eager` has; None otherwise.
+    `flash` computes in half precision: what is float32 is rounded to bfloat16 and comes back as float32.
     Raises FlashUnavailable, or ValueError for a kernel of another name.
     """
     if kernel == "eager":
@@ -80,8 +82,18 @@ def _flash(q, k, v, bias):
         raise FlashUnavailable(
             "attention kernel 'flash' adds no bias to the scores (FIRE does): use 'sdpa' or 'eager'"
         )
-    # It computes in half precision only. The source casts to float16; bfloat16 cannot overflow.
-    half = q.dtype if q.dtype in (torch.float16, torch.bfloat16) else torch.bfloat16
+    if q.shape[-1] > LARGEST_FLASH_HEAD:
+        raise FlashUnavailable(
+            f"attention kernel 'flash' takes heads of up to {LARGEST_FLASH_HEAD} numbers, not {q.shape[-1]}: "
+            "use 'sdpa' or 'eager'"
+        )
+    if q.dtype not in (torch.float32, torch.float16, torch.bfloat16):
+        raise FlashUnavailable(
+            f"attention kernel 'flash' takes bfloat16, float16, and float32 rounded to bfloat16, not {q.dtype}: "
+            "use 'sdpa' or 'eager', or convert the model (`model.float()`)"
+        )
+    # Autocast leaves some inputs in float32. The source casts those to float16; bfloat16 cannot overflow.
+    half = torch.bfloat16 if q.dtype == torch.float32 else q.dtype
     out = function(q.to(half), k.to(half), v.to(half), causal=True)
     return (out[0] if isinstance(out, tuple) else out).to(q.dtype)  # version 4 also returns the log-sum-exp
 

@@ -10,6 +10,16 @@ from arithlib.models import attention
 from arithlib.models.attention import FlashUnavailable, attend
 
 
+class OnGpu(torch.Tensor):
+    """A tensor of this machine that says it were on another."""
+
+    device = torch.device("cuda")
+
+
+def on_gpu_by_name(*tensors):
+    return [x.as_subclass(OnGpu) for x in tensors]
+
+
 def qkv(T=5, S=9, dtype=torch.float32, seed=0):
     g = torch.Generator().manual_seed(seed)
     return [torch.randn(2, length, 3, 8, generator=g).to(dtype) for length in (T, S, S)]
@@ -84,25 +94,37 @@ def test_either_flash_package_is_found_and_used(monkeypatch, version):
     attention._flash_function.cache_clear()
     try:
         assert attention._flash_function() is flash_attn_func
-
-        class OnGpu(torch.Tensor):
-            device = torch.device("cuda")
-
-        q, k, v = (x.as_subclass(OnGpu) for x in qkv())
-        z = attend(q, k, v, "flash")[0]
-        assert calls == [torch.bfloat16] and z.dtype == torch.float32
+        z = attend(*on_gpu_by_name(*qkv()), "flash")[0]
+        assert z.dtype == torch.float32
         torch.testing.assert_close(z.as_subclass(torch.Tensor), attend(*qkv(), "eager")[0], atol=4e-2, rtol=0)
-        with pytest.raises(FlashUnavailable, match="adds no bias"):
-            attend(q, k, v, "flash", bias=torch.zeros(3, 5, 9))
+        for half in (torch.float16, torch.bfloat16):
+            assert attend(*on_gpu_by_name(*qkv(dtype=half)), "flash")[0].dtype == half
+        assert calls == [torch.bfloat16, torch.float16, torch.bfloat16]
     finally:
         attention._flash_function.cache_clear()
 
 
 def test_a_gpu_without_the_package_is_told_what_to_install(monkeypatch):
     monkeypatch.setattr(attention, "_flash_function", lambda: None)
-
-    class OnGpu(torch.Tensor):
-        device = torch.device("cuda")
-
     with pytest.raises(FlashUnavailable, match="flash-attn .2.x. or flash-attn-4.*requirements-gpu.txt"):
-        attend(*(x.as_subclass(OnGpu) for x in qkv()), "flash")
+        attend(*on_gpu_by_name(*qkv()), "flash")
+
+
+@pytest.mark.parametrize(
+    ("inputs", "bias", "why"),
+    [
+        (qkv(), torch.zeros(3, 5, 9), "adds no bias.*: use 'sdpa' or 'eager'"),
+        (torch.zeros(3, 1, 4, 1, 264).unbind(), None, "heads of up to 256 numbers, not 264: use 'sdpa' or 'eager'"),
+        (qkv(dtype=torch.float64), None, "not torch.float64: use 'sdpa' or 'eager', or convert the model"),
+    ],
+    ids=["bias", "head", "float64"],
+)
+def test_what_flash_cannot_compute_is_refused_and_not_computed_otherwise(monkeypatch, inputs, bias, why):
+    monkeypatch.setattr(attention, "_flash_function", lambda: lambda *_, causal: pytest.fail("it was called"))
+    with pytest.raises(FlashUnavailable, match=why):
+        attend(*on_gpu_by_name(*inputs), "flash", bias)
+
+
+def test_the_largest_head_reaches_the_package(monkeypatch):
+    monkeypatch.setattr(attention, "_flash_function", lambda: lambda q, k, v, causal: q)
+    assert attend(*on_gpu_by_name(*torch.ones(3, 1, 4, 1, 256).unbind()), "flash")[0].shape == (1, 4, 1, 256)

@@ -19,8 +19,31 @@ def test_the_report_names_what_works_here(capsys):
 
 
 def test_a_kernel_that_is_wrong_is_seen(monkeypatch):
-    monkeypatch.setattr(attention, "_sdpa", lambda q, k, v, bias: q)
+    right = attention._sdpa
+    monkeypatch.setattr(attention, "_sdpa", lambda q, k, v, bias: right(q, k, v, bias) + 5)
     assert doctor.try_kernel("sdpa", torch.device("cpu")) == "works; off by at most 5 (entries of size 1)"
+    # Its output is right, and a gradient is not.
+    monkeypatch.setattr(attention, "_sdpa", lambda q, k, v, bias: right(q, k, 2 * v - v.detach(), bias))
+    assert doctor.try_kernel("sdpa", torch.device("cpu")) == "works; off by at most 1 (entries of size 1)"
+
+
+@pytest.mark.parametrize("backward", [False, True])
+def test_a_kernel_that_raises_fails_and_the_report_goes_on(monkeypatch, backward):
+    """As flash-attn does on a card that it was not built for; of some cards only the backward pass is missing."""
+
+    class Broken(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, q):
+            return q.clone() if backward else Broken.backward(ctx, q)
+
+        @staticmethod
+        def backward(ctx, gradient):
+            raise RuntimeError("only supports newer cards.\nSee elsewhere.")
+
+    monkeypatch.setattr(attention, "_sdpa", lambda q, k, v, bias: Broken.apply(q))
+    assert doctor.try_kernel("sdpa", torch.device("cpu")) == "fails: only supports newer cards."
+    found = dict(doctor.examine(torch.device("cpu")))
+    assert found["attention, sdpa"].startswith("fails") and "adder-certified" in found
 
 
 def test_the_rate_counts_two_operations_a_product(monkeypatch):

@@ -8,6 +8,8 @@ import time
 
 import arithlib
 
+OPERATIONS = {"add": "adds", "subtract": "subtracts", "multiply": "multiplies"}
+
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command; returns the exit status. Expected problems print one line and return 1."""
@@ -53,7 +55,7 @@ def _parser() -> argparse.ArgumentParser:
     training.add_argument("--minutes", type=float, help="stop after so long; the same command continues")
     shipping = command("ship", _ship, "copy finished runs from runs/ to checkpoints/")
     shipping.add_argument("pattern", help="an experiment, or a quoted shell pattern such as 'grokking-s*'")
-    for name in ("add", "subtract", "multiply"):
+    for name in OPERATIONS:
         asking = command(name, _answer, f"let a trained model {name} two numbers")
         asking.set_defaults(operation=name)
         asking.add_argument("name")
@@ -147,6 +149,7 @@ def _ship(options) -> int:
 def _answer(options) -> int:
     from arithlib import load
     from arithlib.certify import certificates
+    from arithlib.experiments import NotItsTask
     from arithlib.streaming import any_size
 
     trained = load(options.name)
@@ -157,6 +160,8 @@ def _answer(options) -> int:
         trained_on = f"{options.name} was trained on numbers of up to {known} digits, the longest here has {longest}"
         try:
             answer = getattr(trained, options.operation)(options.a, options.b)
+        except NotItsTask as problem:
+            raise ValueError(_instead(trained, options.operation) or problem) from problem
         except ValueError as problem:
             why = re.sub(r"(\d{12})\d{20,}", r"\1...", str(problem))
             raise ValueError(f"{trained_on}: {why}" if longer else why) from problem
@@ -171,6 +176,22 @@ def _answer(options) -> int:
             file=sys.stderr,
         )
     return 0
+
+
+def _instead(trained, operation: str) -> str:
+    """What a model that does not do this can be asked; "" where that is nothing."""
+    from arithlib.experiments import NotItsTask
+
+    name = trained.experiment.name
+    for other, does in OPERATIONS.items():
+        try:
+            getattr(trained, other)(1, 1)
+        except NotItsTask:
+            continue
+        except ValueError:  # it tries, and writes no number
+            pass
+        return f"{name} does not {operation}; it {does}: use `arithlib {other} {name} A B`"
+    return ""
 
 
 def digits_in_training(experiment) -> int | None:
@@ -226,9 +247,11 @@ def _bench(options) -> int:
     from arithlib import checkpoints
 
     script = checkpoints.project_root() / "benchmarks" / f"{options.name}.py"
-    if not script.exists():
-        known = ", ".join(sorted(path.stem for path in script.parent.glob("*.py")))
-        raise ValueError(f"no benchmark is called {options.name!r}; there are: {known}")
+    known = sorted(path.stem for path in (checkpoints.project_root() / "benchmarks").glob("*.py"))
+    if not known:
+        raise ValueError("benchmarks need a clone of the repository, and do not come with an installed arithlib")
+    if options.name not in known:
+        raise ValueError(f"no benchmark is called {options.name!r}; there are: {', '.join(known)}")
     sys.path.insert(0, str(script.parent))  # they share one module of clocks
     runpy.run_path(str(script), run_name="__main__")
     return 0

@@ -72,6 +72,7 @@ WRITING = {
     "page": (PRODUCT_STATEMENT, PRODUCT_HYPOTHESES),
     "difference": (DIFFERENCE_STATEMENT, DIFFERENCE_HYPOTHESES),
 }
+ANOTHER = "train it longer, or take another seed or model (`arithlib list 'adder-*'` shows some)"
 # A margin this much above what rounding can do makes few cases, and leaves room for how a checker bounds rounding.
 BEYOND_ROUNDING = 1.5
 
@@ -95,7 +96,10 @@ def certify(name: str) -> dict:
     """
     trained = checkpoints.load(name)
     if not isinstance(trained.model, ColumnTransformer):
-        raise ValueError(f"{name} is a {type(trained.model).__name__}: only a ColumnTransformer can be certified")
+        raise ValueError(
+            f"{name} is a {type(trained.model).__name__}: only a ColumnTransformer can be certified, such as those "
+            "that `arithlib list 'adder-*'` shows"
+        )
     positions = trained.model.config.positions
     if positions in WRITING:
         statement, (contexts, right), proof = WRITING[positions][0], written.reachable(trained.model), _written
@@ -120,7 +124,9 @@ def _windowed(name, model, contexts):
         return _leads(HYPOTHESES, contexts, met.contexts, found, found.granted.min())
     least = lead_with_sink(model, found)
     if least <= 0:
-        raise ProofError(f"{name} is right in every context, but with room for its checker by {least:.3g} only")
+        raise ProofError(
+            f"{name} is right in every context, but with room for its checker by {least:.3g} only: {ANOTHER}"
+        )
     return _leads(SINK_HYPOTHESES, contexts, met.contexts, found, least)
 
 
@@ -135,7 +141,7 @@ def _unproven(name, met, found, where=""):
     worst = int(found.open[0])
     return ProofError(
         f"{name} is not proven right in {len(found.open)} of {len(met)} contexts; the worst is {text(met[worst])!r}, "
-        f"{where}where the right token leads by {found.lead[worst]:.3g}"
+        f"{where}where the right token leads by {found.lead[worst]:.3g}: {ANOTHER}"
     )
 
 
@@ -161,7 +167,7 @@ def _unwindowed(name, model, contexts):
     if not proof.complete:
         raise ProofError(
             f"{name} is not proven: without a window, a lead of {margin} logits is not assured in every case (the "
-            f"least is {proof.lead:.3g}), and rounding can cost {off.lead:.3g}"
+            f"least is {proof.lead:.3g}), and rounding can cost {off.lead:.3g}: {ANOTHER}"
         )
     return {
         "hypotheses": UNWINDOWED_HYPOTHESES,

@@ -11,12 +11,12 @@ from collections.abc import Iterable
 from functools import cache
 from importlib.metadata import entry_points
 
-from arithlib.experiments.base import Experiment, NotAMultiplier, NotAnAdder, NotASubtractor, sweep
+from arithlib.experiments.base import Experiment, NotAMultiplier, NotAnAdder, NotASubtractor, NotItsTask, sweep
 from arithlib.experiments.grokking import GrokkingExperiment, ModularObjective
 
 __all__ = [
     "EXPERIMENTS", "Experiment", "GrokkingExperiment", "ModularObjective", "NotAMultiplier", "NotASubtractor",
-    "NotAnAdder", "UnknownExperiment", "find", "get", "match", "register", "sweep",
+    "NotAnAdder", "NotItsTask", "UnknownExperiment", "find", "get", "match", "register", "sweep",
 ]  # fmt: skip
 
 EXPERIMENTS: dict[str, Experiment] = {}

@@ -12,15 +12,19 @@ from arithlib import settings
 from arithlib.training import AdamW, Run, Settled, train
 
 
-class NotAnAdder(ValueError):
+class NotItsTask(ValueError):
+    """A model was asked for an operation that it was not trained on."""
+
+
+class NotAnAdder(NotItsTask):
     """A model was asked for a sum and was trained on something else."""
 
 
-class NotAMultiplier(ValueError):
+class NotAMultiplier(NotItsTask):
     """A model was asked for a product and was trained on something else, or not to be asked one at a time."""
 
 
-class NotASubtractor(ValueError):
+class NotASubtractor(NotItsTask):
     """A model was asked for a difference and was trained on something else, or not to be asked one at a time."""
 
 
@@ -120,15 +124,15 @@ class Experiment:
         Raises NotAnAdder where that is no sum of two numbers, and ValueError for operands that cannot be written in
         that form, or an answer that is no number.
         """
-        raise NotAnAdder(f"{self.name} adds no two numbers: it was trained on {self.about}")
+        raise NotAnAdder(f"{self.name} adds no two numbers. What it is: {self.about}")
 
     def multiply(self, model: nn.Module, a: int, b: int) -> int:
         """Their product, in the same way. Raises NotAMultiplier, and ValueError as `add` does."""
-        raise NotAMultiplier(f"{self.name} cannot be asked for a product: it was trained on {self.about}")
+        raise NotAMultiplier(f"{self.name} cannot be asked for a product. What it is: {self.about}")
 
     def subtract(self, model: nn.Module, a: int, b: int) -> int:
         """a - b, in the same way. Raises NotASubtractor, and ValueError as `add` does."""
-        raise NotASubtractor(f"{self.name} cannot be asked for a difference: it was trained on {self.about}")
+        raise NotASubtractor(f"{self.name} cannot be asked for a difference. What it is: {self.about}")
 
 
 def sweep(run: Experiment, variants: dict[str, dict], seeds: Iterable[int]) -> Iterator[Experiment]:

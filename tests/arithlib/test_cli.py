@@ -69,14 +69,50 @@ def test_list_without_a_pattern_counts_families_and_says_how_to_list_all(capsys)
         (["ship", "abacus-gpu-s0"], "runs/ holds no finished run of abacus-gpu-s0: train it first"),
         (["bench", "nonsense"], "no benchmark is called 'nonsense'"),
         (["add", "grokking-s0", "1", "113"], "adds residues 0 to 112"),
-        (["subtract", "adder-certified", "2", "1"], "adder-certified cannot be asked for a difference"),
-        (["multiply", "differences-s0", "2", "1"], "differences-s0 cannot be asked for a product"),
+        (["bench", "../tests/conftest"], "no benchmark is called '../tests/conftest'; there are: adder, build,"),
+        (["train", "adder-live", "--device", "tpu"], "device 'tpu' is none that torch can use here: choose cpu"),
+        (["certify", "abacus-cpu-s0"], "only a ColumnTransformer can be certified, such as those that `arithlib"),
+        (["certify", "pages-s1"], "leads by -2.96: train it longer, or take another seed or model (`arithlib list"),
+        (["subtract", "nback-2x4-s0", "2", "1"], "nback-2x4-s0 cannot be asked for a difference. What it is: a"),
     ],
 )
 def test_a_problem_is_one_line_on_stderr(capsys, arguments, message):
     assert main(arguments) == 1
     shown = capsys.readouterr().err
     assert message in shown and shown.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("operation", "name", "instead"),
+    [
+        ("multiply", "adder-certified", "it adds: use `arithlib add"),
+        ("subtract", "adder-certified", "it adds: use `arithlib add"),
+        ("subtract", "grokking-s0", "it adds: use `arithlib add"),
+        ("add", "differences-s0", "it subtracts: use `arithlib subtract"),
+        ("multiply", "differences-s0", "it subtracts: use `arithlib subtract"),
+        ("add", "pages-s0", "it multiplies: use `arithlib multiply"),
+    ],
+)
+def test_a_model_that_does_something_else_says_what_to_ask_it(capsys, operation, name, instead):
+    assert main([operation, name, "2", "3"]) == 1
+    shown = capsys.readouterr()
+    assert shown.err == f"arithlib: {name} does not {operation}; {instead} {name} A B`\n" and shown.out == ""
+
+
+def test_a_model_that_tries_and_writes_no_number_is_still_one_that_adds(monkeypatch, capsys):
+    def silent(experiment, model, a, b):
+        raise ValueError("the model wrote nothing")
+
+    monkeypatch.setattr(experiments.GrokkingExperiment, "add", silent)
+    assert main(["multiply", "grokking-s0", "2", "3"]) == 1
+    assert "it adds: use" in capsys.readouterr().err
+
+
+def test_benchmarks_need_a_clone(monkeypatch, tmp_path, capsys):
+    """Where an installed arithlib looks for them, which is wherever it is called, there are none."""
+    monkeypatch.setattr(checkpoints, "project_root", lambda: tmp_path)
+    assert main(["bench", "how_fast"]) == 1
+    assert capsys.readouterr().err.startswith("arithlib: benchmarks need a clone of the repository")
 
 
 def test_minutes_stop_a_run_which_the_same_command_continues(monkeypatch, tmp_path, capsys):

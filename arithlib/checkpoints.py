@@ -230,11 +230,10 @@ def load_or_train(
 ) -> Trained:
     """The trained model of an experiment: read if a checkpoint is there, trained here and now if none is.
 
-    Says what it does before it starts, what for, and how long it took last time. retrain=True always trains, into
+    Says what it does before it starts, what for, and how long it took once. retrain=True always trains, into
     runs/; weights=True also where only measurements are here.
     Raises CheckpointError for a stale or damaged checkpoint: weights are never replaced unasked.
     """
-    experiment = experiments.get(name)
     folder = find(name)
     if folder is not None and not retrain:
         trained = read(name, folder)
@@ -242,13 +241,7 @@ def load_or_train(
             return trained
         if (local_folder() / f"{name}.json").exists():
             return read(name, local_folder())
-    most = "at most " if experiment.until else ""
-    print(
-        f"Training {name} ({experiment.about}): {most}{experiment.steps:,} steps{_last_time(name, folder)}.",
-        flush=True,
-    )
-    if experiment.scale == "gpu" and choose_device(None).type == "cpu":
-        print(f"There is no GPU here, and {name} was sized for one: this will take very long.", flush=True)
+    print(announcement(name), flush=True)
     make(name, progress=progress)
     return read(name, local_folder())
 
@@ -288,14 +281,33 @@ def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     return {k.removeprefix(f"{prefix}/"): v for k, v in tensors.items() if k.startswith(f"{prefix}/")}
 
 
-def _last_time(name: str, folder: Path | None) -> str:
+def announcement(name: str, device: str | None = None) -> str:
+    """What a run is, how long it is, and what it took where a run of the same settings is recorded.
+
+    It is said before anything is trained. device: the one that it will be trained on, as `make` takes it.
+    """
+    experiment, folder = experiments.get(name), find(name)
+    most = "at most " if experiment.until else ""
+    said = f"Training {name} ({experiment.about}): {most}{experiment.steps:,} steps. {_recorded(experiment, folder)}"
+    if experiment.scale == "gpu" and choose_device(device).type == "cpu":
+        said += f" It was sized for a GPU, and without one {name} will take very long."
+    return said
+
+
+def _recorded(experiment: Experiment, folder: Path | None) -> str:
+    unknown = "No time is known: no such run is recorded here."
     if folder is None:
-        return ", for the first time here"
+        return unknown
     try:
-        note = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
-        return f"; last time that took {note['seconds']:.0f} s on {note['device']} ({note['threads']} threads)"
-    except (OSError, json.JSONDecodeError, KeyError):
-        return ""
+        note = json.loads((folder / f"{experiment.name}.json").read_text(encoding="utf-8"))
+        if note["hash"] != experiment.hash():
+            return unknown
+        threads, models = note["threads"], note.get("stack", 1)
+        together = f", {models} models at once" if models > 1 else ""
+        with_what = f"{threads} thread{'s' if threads > 1 else ''}{together}"
+        return f"It took {note['seconds']:,.0f} s once, on {note['device']} ({with_what})."
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):  # whatever a damaged note may hold
+        return unknown
 
 
 def provenance(experiment: Experiment, history: dict, seconds: float, device: torch.device, stack: int = 1) -> dict:

@@ -123,6 +123,7 @@ def _train(options) -> int:
         deadline = None if options.minutes is None else time.perf_counter() + 60 * options.minutes
         for experiment in chosen:
             left = None if deadline is None else (deadline - time.perf_counter()) / 60
+            print(checkpoints.announcement(experiment.name, options.device), flush=True)
             try:
                 trained = checkpoints.make(experiment.name, device=options.device, minutes=left)
             except OutOfTime as stop:

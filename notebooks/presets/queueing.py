@@ -51,6 +51,7 @@ def work(minutes: float, out: Path, device: str | None = None) -> list[Path]:
         left = (deadline - time.perf_counter()) / 60
         if left <= 0:
             break
+        print(checkpoints.announcement(experiment.name, device), flush=True)
         try:
             trained = checkpoints.make(experiment.name, out, device=device, minutes=left)
             if not experiment.ships_weights:

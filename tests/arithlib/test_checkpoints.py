@@ -55,12 +55,38 @@ def test_provenance_says_how_it_was_made(small):
 
 def test_it_trains_once_and_then_reads(small, capsys):
     first = checkpoints.load_or_train("small", progress=False)
-    assert "Training small (a test): 20 steps, for the first time here." in capsys.readouterr().out
+    said = "Training small (a test): 20 steps. No time is known: no such run is recorded here.\n"
+    assert capsys.readouterr().out == said
     again = checkpoints.load_or_train("small", progress=False)
     assert capsys.readouterr().out == ""
     assert again.provenance == first.provenance
     checkpoints.load_or_train("small", retrain=True, progress=False)
-    assert "last time that took" in capsys.readouterr().out
+    seconds, threads = first.provenance["seconds"], first.provenance["threads"]
+    assert f"20 steps. It took {seconds:.0f} s once, on cpu ({threads} thread" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("recorded", "said"),
+    [
+        ({"device": "Some Card", "threads": 1, "seconds": 1234.5}, "It took 1,234 s once, on Some Card (1 thread)."),
+        ({"threads": 2, "seconds": 0.6, "stack": 10}, "It took 1 s once, on cpu (2 threads, 10 models at once)."),
+        ({"hash": "of other settings"}, "No time is known: no such run is recorded here."),
+        ({"seconds": None}, "No time is known: no such run is recorded here."),
+    ],
+)
+def test_what_a_shipped_run_took_is_said_before_it_is_made_again(small, tmp_path, recorded, said):
+    shipped = tmp_path / "checkpoints/small"
+    checkpoints.make("small", shipped, device="cpu", progress=False)
+    note = shipped / "small.json"
+    note.write_text(json.dumps(json.loads(note.read_text()) | recorded))
+    assert checkpoints.announcement("small") == f"Training small (a test): 20 steps. {said}"
+
+
+def test_a_run_for_a_gpu_is_said_to_take_long_where_it_is_to_train_on_a_cpu(small, monkeypatch):
+    monkeypatch.setitem(experiments.EXPERIMENTS, "small", dataclasses.replace(small, scale="gpu"))
+    monkeypatch.setattr(checkpoints, "choose_device", lambda name: torch.device(name or "cuda"))
+    assert checkpoints.announcement("small", "cpu").endswith("without one small will take very long.")
+    assert checkpoints.announcement("small").endswith("recorded here.")
 
 
 def test_where_only_measurements_are_here_weights_are_trained_when_asked_for_and_once(small, tmp_path, capsys):

@@ -1,5 +1,6 @@
 """The command line says what it did, and what was wrong in one line."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -119,9 +120,13 @@ def test_minutes_stop_a_run_which_the_same_command_continues(monkeypatch, tmp_pa
     monkeypatch.setitem(experiments.EXPERIMENTS, "abacus-tiny", test_abacus_experiments.TINY)
     monkeypatch.setattr(checkpoints, "local_folder", lambda: tmp_path)
     assert main(["train", "abacus-tiny", "--minutes", "1e-6", "--device", "cpu"]) == 0
-    assert "abacus-tiny: 0 of 6 steps are done. The same command continues" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert shown.startswith("Training abacus-tiny (a test): 6 steps. No time is known: no such run is recorded here.")
+    assert "abacus-tiny: 0 of 6 steps are done. The same command continues" in shown
     assert main(["train", "abacus-tiny", "--minutes", "5", "--device", "cpu"]) == 0
-    assert capsys.readouterr().out.startswith("abacus-tiny: exact match")
+    assert "\nabacus-tiny: exact match" in capsys.readouterr().out
+    assert main(["train", "abacus-tiny", "--retrain", "--device", "cpu"]) == 0
+    assert re.match(r"Training abacus-tiny .*: 6 steps. It took \d+ s once, on cpu", capsys.readouterr().out)
 
 
 def test_a_shipped_model_adds(capsys):

@@ -22,6 +22,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from arithlib.files import choose_device
 from arithlib.models.decoder import NO_EDITS, Edits
 
 EXTRA = "python -m pip install -e '.[language-models]', in the folder of this book"
@@ -299,9 +300,9 @@ def open_pretrained(
 
     Raises ModelUnavailable, without having fetched anything, for a name nobody agreed to fetch, a class that is not
     in PARTS, weights that are not in safetensors files, a licence that the hub does not name, or if `transformers`
-    is missing.
+    is missing; and ValueError for a device that is not there.
     """
-    transformers = _transformers()
+    chosen, transformers = choose_device(device), _transformers()
     folder = Path(name) if Path(name).is_dir() else _from_hub(str(name), download, revision)
     file = folder / "config.json"
     if not file.is_file():
@@ -312,17 +313,16 @@ def open_pretrained(
     _parts(architecture)
     if not _complete(folder):
         raise ModelUnavailable(_PICKLED.format(folder.name))
-    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     with _quiet(transformers):
         model = getattr(transformers, architecture).from_pretrained(
             folder,
             local_files_only=True,
             use_safetensors=True,
             attn_implementation="eager",
-            dtype=torch.float32 if device == "cpu" else torch.float16,
+            dtype=torch.float32 if chosen.type == "cpu" else torch.float16,
         )
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-    return Pretrained(model.to(device), tokenizer)
+    return Pretrained(model.to(chosen), tokenizer)
 
 
 _PICKLED = (

@@ -289,6 +289,12 @@ def test_a_number_of_two_tokens_is_refused(folders):
 # ---- opening -----------------------------------------------------------------------------------------------------
 
 
+def test_a_device_that_is_not_there_is_refused_as_everywhere(folders):
+    with pytest.raises(ValueError, match="device 'tpu' is none that torch can use here: choose cpu"):
+        open_pretrained(folders["GPTJForCausalLM"], device="tpu")
+    assert open_pretrained(folders["GPTJForCausalLM"], device="cpu").W_E.dtype == torch.float32
+
+
 def test_importing_the_library_does_not_import_transformers():
     code = "import sys, chapters.ch54_pretrained as p; print({'transformers', 'huggingface_hub'} & set(sys.modules))"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

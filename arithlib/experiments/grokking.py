@@ -1,10 +1,12 @@
 """Experiments on modular addition (part 1 and 2): the networks that grok."""
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.func import functional_call, vmap
 
 from arithlib.analysis import progress
 from arithlib.analysis.fourier import coefficient_norms, fourier_basis, key_frequencies, power_spectrum, wave_rows
@@ -126,3 +128,93 @@ class GrokkingExperiment(Experiment):
             clock = progress.clock_fit(logits, freqs)[1]
             measured["clock_variance"].append(progress.variance_explained(centred, clock))
         return {name: np.array(values) for name, values in measured.items()}
+
+
+class GrokkingModels(nn.Module):
+    """S models of one size as one module; each parameter has their axis first, (S, ...)."""
+
+    def __init__(self, models: Iterable[GrokkingTransformer]):
+        super().__init__()
+        states = [model.state_dict() for model in models]
+        self.stacked = nn.ParameterDict(
+            {name: nn.Parameter(torch.stack([state[name] for state in states])) for name in states[0]}
+        )
+
+    def one(self, index: int) -> dict[str, Tensor]:
+        """The parameters of one model, which `GrokkingTransformer.load_state_dict` takes."""
+        return {name: value[index].detach() for name, value in self.stacked.items()}
+
+
+class _AtEquals(nn.Module):
+    """What a model answers as a forward pass, which is what functional_call can call."""
+
+    def __init__(self, model: GrokkingTransformer):
+        super().__init__()
+        self.model = model
+
+    def forward(self, pairs):
+        return self.model.answer_logits(pairs)
+
+
+class StackObjective:
+    """The sum of each model's own loss on its own pairs, so that each gets its own gradient."""
+
+    def __init__(self, alone: list[GrokkingExperiment], device: torch.device):
+        self.answering = alone[0].build().to(device)
+        self.parts = [each.objective(self.answering, device) for each in alone]
+        # Ordered pairs, since of these every model has as many.
+        self.pairs = torch.stack([each.task.pairs[each.task.train_mask] for each in alone]).to(device)
+        self.answers = self.pairs.sum(-1) % alone[0].task.p
+        at_equals = _AtEquals(self.answering)
+        self.logits = vmap(
+            lambda weights, pairs: functional_call(
+                at_equals, {f"model.{name}": value for name, value in weights.items()}, (pairs,)
+            )
+        )
+
+    def loss(self, model, step):
+        logits = self.logits(dict(model.stacked), self.pairs)
+        return len(self.pairs) * cross_entropy(logits.flatten(0, 1), self.answers.flatten())
+
+    @torch.no_grad()
+    def evaluate(self, model):
+        """What `ModularObjective` measures of each, along a first axis; and the mean accuracy on unseen pairs."""
+        measured = []
+        for index, part in enumerate(self.parts):
+            self.answering.load_state_dict(model.one(index))
+            measured.append(part.evaluate(self.answering))
+        together = {name: np.array([each[name] for each in measured]) for name in measured[0]}
+        return {"mean_test_accuracy": float(together["test_accuracy"].mean())} | together
+
+
+@of_kind("grokking-stack")
+@dataclass(frozen=True, kw_only=True)
+class GrokkingStack(Experiment):
+    """Several GrokkingTransformers trained at once, each as it would be alone but for rounding.
+
+    models: how many. The first has `seed` and the pairs of `task`; each further one has the next seeds of both.
+    """
+
+    models: int
+    task: ModularAddition = field(default_factory=ModularAddition)
+    model: GrokkingConfig = field(default_factory=GrokkingConfig)
+
+    def alone(self, index: int) -> GrokkingExperiment:
+        """The run of one of the models by itself."""
+        return GrokkingExperiment(
+            name=f"{self.name}-{index}", about=self.about, steps=self.steps,
+            evaluate_every=self.evaluate_every, seed=self.seed + index, optimizer=self.optimizer, model=self.model,
+            task=replace(self.task, data_seed=self.task.data_seed + index),
+        )  # fmt: skip
+
+    def build(self):
+        return GrokkingModels(self.alone(index).build() for index in range(self.models))
+
+    def objective(self, model, device):
+        return StackObjective([self.alone(index) for index in range(self.models)], device)
+
+    def add(self, model, a, b):
+        """As the first model of the stack says it."""
+        first = self.alone(0).build()
+        first.load_state_dict(model.one(0))
+        return self.alone(0).add(first, a, b)

@@ -1,8 +1,8 @@
-"""Runs: modular addition (part 1 and 2): the networks that grok."""
+"""Runs: modular addition (part 1 and 2): the networks that grok. `grokking-gpu` is 32 of them at once."""
 
 import torch
 
-from arithlib.experiments.grokking import GrokkingExperiment
+from arithlib.experiments.grokking import GrokkingExperiment, GrokkingStack
 from arithlib.models.grokking import GrokkingConfig
 from arithlib.tasks.modular import ModularAddition
 from arithlib.training import AdamW, Settled
@@ -80,3 +80,7 @@ def presets():
             f"grokking-reluless-s{seed}", "no ReLU: attention is the only product (chapters 23 and 24)", 40_000, seed,
             model=GrokkingConfig(activation="identity"),
         )  # fmt: skip
+    yield GrokkingStack(
+        name="grokking-gpu", about="32 seeds of the main model at once, 20,000 epochs, on a GPU", models=32,
+        steps=20_000, evaluate_every=100, optimizer=AdamW(weight_decay=1.0), scale="gpu", ships_weights=False,
+    )  # fmt: skip

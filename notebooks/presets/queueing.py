@@ -21,13 +21,15 @@ from arithlib.training import OutOfTime
 
 PART_BYTES = 16 * 2**20
 PARTS = 4
-# Patterns of names. The paper's adder first, then without loops and without injection; of the published tables one
-# layer, its loops, and as many layers.
+# Patterns of names. Many seeds of the grokked network in one run; the paper's adder, then without loops and without
+# injection; of the published tables one layer, its loops, and as many layers; source 002's own layout, and then its
+# shape in ours.
 QUEUE = (
-    "abacus-gpu-s*", "abacus-gpu-8x1-*", "abacus-gpu-noinjection-*",
+    "grokking-gpu",
+    "abacus-gpu-s?", "abacus-gpu-8x1-*", "abacus-gpu-noinjection-*",
     "depth-gpu-add-1x1-*", "depth-gpu-add-1x12-*", "depth-gpu-add-12x1-*", "depth-gpu-add-2x6-*",
     "depth-gpu-hop16-1x*", "depth-gpu-hop16-6x*",
-    "abacus-gpu-1x16-*", "graphs-gpu-1x*", "graphs-gpu-?x1-*",
+    "abacus-gpu-source-*", "abacus-gpu-1x16-*", "graphs-gpu-1x*", "graphs-gpu-?x1-*",
     "abacus-gpu-*", "graphs-gpu-*", "depth-gpu-*",
 )  # fmt: skip
 

@@ -39,7 +39,8 @@ def unpacked(parts):
 def test_every_run_that_needs_a_gpu_is_in_the_queue_once():
     queued = [experiment.name for experiment in queueing.queue()]
     assert sorted(queued) == sorted(e.name for e in experiments.match("*") if e.scale == "gpu")
-    assert queued[0] == "abacus-gpu-s0"
+    assert queued[:2] == ["grokking-gpu", "abacus-gpu-s0"]
+    assert queued.index("abacus-gpu-source-s0") < queued.index("abacus-gpu-1x16-s0")
 
 
 @pytest.mark.parametrize("name", [run.name for run in queueing.queue() if run.seed == 0])
@@ -47,7 +48,8 @@ def test_a_step_makes_no_tensor_without_saying_where(name):
     """What is made without a device is made on `meta` here, which no tensor that has one can be joined with."""
     run = experiments.get(name)
     tiny = dataclasses.replace(run.model, d_model=8, n_heads=2, d_mlp=8)
-    run = dataclasses.replace(run, model=tiny, batch_size=2 * len(getattr(run, "counts", "1")), evaluation_count=4)
+    sizes = {"models": 2, "batch_size": 2 * len(getattr(run, "counts", "1")), "evaluation_count": 4}
+    run = dataclasses.replace(run, model=tiny, **{name: size for name, size in sizes.items() if hasattr(run, name)})
     model = run.build()
     objective = run.objective(model, torch.device("cpu"))
     with torch.device("meta"):

@@ -35,6 +35,14 @@ for run in experiments.match("*"):
         experiments.EXPERIMENTS[run.name] = replace(run, model=model, optimizer=optimizer, **steps)
 """
 
+# Before that, where no run for a GPU is to be here.
+UNSHIPPED = """
+from arithlib import checkpoints
+
+shipped = checkpoints.find
+checkpoints.find = lambda name: None if "-gpu-" in name else shipped(name)
+"""
+
 
 def test_every_run_at_the_published_width_is_in_one_row():
     listed = [run.name for row in ROWS for run in experiments.match(row.large)]
@@ -104,28 +112,46 @@ def test_nothing_is_trained_unasked(tmp_path, monkeypatch):
     assert here(None) == [] == here("abacus-gpu-s?")
 
 
-def test_papermill_trains_what_is_missing_with_preset_gpu(tmp_path, monkeypatch):
-    """As the chapter says it, with tiny models: of each table the smallest, and one on two operands."""
-    startup = tmp_path / "ipython/profile_default/startup"
-    startup.mkdir(parents=True)
-    (startup / "tiny.py").write_text(TINY.format(folder=str(tmp_path / "runs")), encoding="utf-8")
+@pytest.fixture
+def papermill(tmp_path, monkeypatch):
+    """Runs a chapter with tiny models; what it trained, and what it printed."""
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
     monkeypatch.setenv("BOOKKIT_RECORDS", str(tmp_path / "records"))
-    command = [sys.executable, "-m", "papermill", "82_at_the_published_size.ipynb", str(tmp_path / "out.ipynb")]
-    parameters = ["-p", "preset", "gpu", "-p", "only", "*-gpu-*1x1*-s0"]
-    done = subprocess.run([*command, *parameters], cwd=NOTEBOOKS, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-4000:]
+
+    def run(chapter, before="", **parameters):
+        startup = tmp_path / "ipython/profile_default/startup"
+        startup.mkdir(parents=True)
+        (startup / "tiny.py").write_text(before + TINY.format(folder=str(tmp_path / "runs")), encoding="utf-8")
+        command = [sys.executable, "-m", "papermill", f"{chapter}.ipynb", str(tmp_path / "out.ipynb")]
+        command += [word for name, value in parameters.items() for word in ("-p", name, str(value))]
+        done = subprocess.run(command, cwd=NOTEBOOKS, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr[-4000:]
+        cells = json.loads((tmp_path / "out.ipynb").read_text(encoding="utf-8"))["cells"]
+        printed = json.dumps([cell.get("outputs") for cell in cells])
+        return sorted(path.stem for path in (tmp_path / "runs").glob("*.json")), printed
+
+    return run
+
+
+def test_papermill_trains_what_is_missing_with_preset_gpu(papermill):
+    """As the chapter says it, with tiny models: of each table the smallest, and one on two operands."""
+    found, printed = papermill("82_at_the_published_size", preset="gpu", only="*-gpu-*1x1*-s0")
     trained = [
         "abacus-gpu-1x16-s0", "depth-gpu-add-1x1-s0", "depth-gpu-add-1x12-s0", "depth-gpu-hop16-1x1-s0",
         "depth-gpu-hop32-1x1-s0", "graphs-gpu-1x1-s0",
     ]  # fmt: skip
-    assert sorted(path.stem for path in (tmp_path / "runs").glob("*.json")) == trained
-    cells = json.loads((tmp_path / "out.ipynb").read_text(encoding="utf-8"))["cells"]
-    printed = json.dumps([cell.get("outputs") for cell in cells])
+    assert found == trained
     for name in trained:
         assert f"Training {name} (" in printed
     missing = [row for row in ROWS if not any(checkpoints.is_here(run.name) for run in experiments.match(row.large))]
     assert printed.count("<td>not yet</td>") == len(missing) - len(trained)
+
+
+def test_papermill_puts_the_questions_of_chapter_34_to_the_large_adder_with_preset_gpu(papermill):
+    """One that is not here, and is tiny; of its other models those that are."""
+    few = dict(base_seeds=2, seeds=2, long_seeds=1, long_sums=2)
+    found, printed = papermill("34_what_makes_it_work", before=UNSHIPPED, preset="gpu", **few)
+    assert found == ["abacus-gpu-s0"] and "Training abacus-gpu-s0 (" in printed
 
 
 @pytest.mark.parametrize("preset", ["cpu", "gpu"])

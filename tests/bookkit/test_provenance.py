@@ -11,6 +11,7 @@ from bookkit.build import commands, provenance, staging
 from bookkit.build.project import Project
 
 CHAPTER = "10_waves"
+PAGES = ("index.html", f"notebooks/{CHAPTER}.html")
 
 
 @pytest.fixture
@@ -20,7 +21,9 @@ def book(tmp_path, monkeypatch):
     build = make_tiny_book(tmp_path)
     (tmp_path / "checkpoints" / "wave").mkdir(parents=True)
     (tmp_path / "checkpoints" / "wave" / "wave-s0.safetensors").write_bytes(b"weights")
-    name_checkpoint(tmp_path, "wave-s[0-9]")
+    (tmp_path / "benchmarks").mkdir()
+    (tmp_path / "benchmarks" / "speed.json").write_text("[3]")
+    name_inputs(tmp_path, checkpoints=["wave-s[0-9]"], files=["benchmarks/*.json"])
     claim = {"id": "W-01", "verdict": "reproduced", "n": 3, "scale": "cpu", "measured": {"height": [1.0, 1.0, 1.0]}}
     (build / "records" / CHAPTER / "claims").mkdir()
     (build / "records" / CHAPTER / "claims" / "W-01.json").write_text(json.dumps(claim))
@@ -29,16 +32,19 @@ def book(tmp_path, monkeypatch):
     staged = staging.stage(tmp_path, build)
     project = Project(tmp_path)
     (project.site / "_downloads" / "0123").mkdir(parents=True)
-    shutil.copy(staged / provenance.FILE, project.site)
+    (project.site / "notebooks").mkdir()
+    for page in PAGES:
+        (project.site / page).write_text(f"<html>{page}</html>")
+    provenance.publish(project)
     for kind in ("json", "svg"):
         shutil.copy(staged / "figures" / f"{KEY}.{kind}", project.site / "_downloads" / "0123")
     return project
 
 
-def name_checkpoint(root, pattern):
+def name_inputs(root, **patterns):
     for path in (root / "notebooks" / f"{CHAPTER}.ipynb", root / "book" / "_build" / "executed" / f"{CHAPTER}.ipynb"):
         content = json.loads(path.read_text())
-        content["metadata"]["bookkit"] = {"checkpoints": [pattern]}
+        content["metadata"]["bookkit"] = patterns
         path.write_text(json.dumps(content))
 
 
@@ -47,13 +53,15 @@ def test_it_says_of_a_chapter_what_it_was_made_from_and_how(book):
     chapter = stated["chapters"][CHAPTER]
     assert chapter["seconds"] == 93.4 and chapter["parameters"] == {"retrain": True} and chapter["device"] == "cpu"
     assert chapter["checkpoints"] == {"checkpoints/wave/wave-s0.safetensors": hashlib.sha256(b"weights").hexdigest()}
+    assert chapter["files"] == {"benchmarks/speed.json": hashlib.sha256(b"[3]").hexdigest()}
+    assert set(stated["pages"]) == set(PAGES)
     assert set(chapter["figures"]) == {KEY} and set(chapter["figures"][KEY]) == {"json", "svg"}
     assert chapter["claims"] == {"W-01": {"verdict": "reproduced", "n": 3, "scale": "cpu"}}
     assert stated["packages"]["numpy"] and stated["machine"]["cores"]
 
 
 def test_a_site_that_keeps_to_it_has_no_problem(book, capsys, monkeypatch):
-    assert list(provenance.verify(book, book.site)) == []
+    assert provenance.verify(book, book.site) == []
     monkeypatch.setattr(Project, "find", classmethod(lambda cls: book))
     assert commands.verify([]) == 0 and "rests on what is in this checkout" in capsys.readouterr().out
     assert commands.verify([str(book.root)]) == 1 and "build the book first" in capsys.readouterr().err
@@ -78,6 +86,43 @@ def test_other_weights_are_found(book):
     assert "wave-s0.safetensors of this checkout is another" in problem(book)
     (book.root / "checkpoints" / "wave" / "wave-s0.safetensors").unlink()
     assert "only one of the two has it" in problem(book)
+
+
+def test_another_file_that_a_chapter_reads_is_found(book):
+    (book.root / "benchmarks" / "speed.json").write_text("[4]")
+    assert problem(book).startswith(f"{CHAPTER}: benchmarks/speed.json of this checkout is another")
+    (book.root / "benchmarks" / "speed.json").unlink()
+    assert "benchmarks/speed.json of this checkout is another, or only one of the two has it" in problem(book)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_that_was_changed_lost_or_added_is_found(book, page):
+    said = f"{page}: this page is not the one that was built, or only one of the two is there"
+    (book.site / page).write_text("<html>another</html>")
+    assert problem(book) == said
+    (book.site / page).unlink()
+    assert problem(book) == said
+    (book.site / page).write_text(f"<html>{page}</html>")
+    (book.site / "notebooks" / "more.html").touch()
+    assert problem(book).startswith("notebooks/more.html: ")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda stated: stated.pop("pages"),
+        lambda stated: stated["chapters"][CHAPTER].pop("files"),
+        lambda stated: stated["chapters"].update({CHAPTER: None}),
+        lambda stated: stated.update(chapters=[]),
+    ],
+)
+def test_one_that_is_damaged_or_of_an_older_book_is_refused_in_words(book, damage, capsys, monkeypatch):
+    stated = json.loads((book.site / provenance.FILE).read_text())
+    damage(stated)
+    (book.site / provenance.FILE).write_text(json.dumps(stated))
+    monkeypatch.setattr(Project, "find", classmethod(lambda cls: book))
+    assert commands.verify([]) == 1
+    assert "html/provenance.json is damaged" in capsys.readouterr().err
 
 
 def test_another_text_of_a_chapter_and_another_verdict_are_found(book):

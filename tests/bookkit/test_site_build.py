@@ -3,6 +3,7 @@
 A book that changed is built like a new one: no page is stale, and no warning is lost.
 """
 
+import json
 import multiprocessing
 import os
 import re
@@ -16,7 +17,7 @@ import yaml
 from bs4 import BeautifulSoup
 from tiny_book import ALT, KEY, REPOSITORY, make_tiny_book
 
-from bookkit.build import staging
+from bookkit.build import provenance, staging
 from bookkit.build.checks import check_site
 from bookkit.build.layers import ROOMS, files
 from bookkit.build.pages import source_numbers
@@ -206,6 +207,14 @@ def test_data_and_drawing_of_a_figure_are_one_click_away(site):
     for link, suffix in zip(links, (".json", ".svg"), strict=True):
         target = (site / "notebooks" / link["href"]).resolve()
         assert target.is_file() and target.suffix == suffix
+
+
+def test_under_a_figure_stands_the_way_to_what_it_was_made_from(site):
+    """Beside the other links, and to a file that knows the page it is on."""
+    (link,) = soup(site, "notebooks/10_waves.html").find("figure").select('.legend a[href$="provenance.json"]')
+    target = (site / "notebooks" / link["href"]).resolve()
+    assert link.get_text() == "provenance" and link.find_parent("p").select("a.download")
+    assert json.loads(target.read_text())["pages"] == provenance.pages_of(site)
 
 
 def test_only_the_page_of_the_search_loads_its_index(site):

@@ -116,7 +116,11 @@ def verify(args: list[str]) -> int:
     if not (site / provenance.FILE).is_file():
         print(f"{site} holds no {provenance.FILE}: build the book first, or name a site's folder", file=sys.stderr)
         return 1
-    problems = list(provenance.verify(project, site))
+    try:
+        problems = provenance.verify(project, site)
+    except FileProblem as problem:
+        print(problem, file=sys.stderr)
+        return 1
     print("\n".join(problems) or "The site is what its chapters made, and rests on what is in this checkout.")
     return 1 if problems else 0
 

@@ -1,19 +1,21 @@
 """What every figure and verdict of the book rests on, as one file in the site; and whether a site keeps to it.
 
 `provenance.json` holds, for each chapter, the commit, the parameters, versions and seconds of its run, the sha256 of
-its source, of the checkpoints that it names, of the data and the drawing of each figure, and its verdicts.
+its source, of the checkpoints and other files that it names, of the data and the drawing of each figure, and its
+verdicts; and, once the site is built, the sha256 of each page.
 """
 
 import hashlib
 import importlib.metadata
+import json
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from bookkit.build import pages, regression
 from bookkit.build.digest import checkpoint_files, file_digest
 from bookkit.build.project import Project
-from bookkit.files import read_json
+from bookkit.files import FileProblem, read_json, write_atomic
 
 FILE = "provenance.json"
 OFFERED = ("json", "svg")  # the data and the drawing of each figure
@@ -41,6 +43,7 @@ def _chapter(project: Project, name: str, published: Mapping[str, bytes]) -> dic
         "source": file_digest(project.notebook(name)),
         **{key: run[key] for key in RUN},
         "checkpoints": checkpoints(project, name),
+        "files": files(project, name),
         "figures": {
             path.stem: {kind: _sha256(published[f"figures/{path.stem}.{kind}"]) for kind in OFFERED}
             for path in sorted((records / "figures").glob("*.svg"))
@@ -56,8 +59,28 @@ def _sha256(content: bytes) -> str:
 
 def checkpoints(project: Project, name: str) -> dict[str, str]:
     """The shipped files that a chapter names, by place below the top, with their sha256."""
-    files = checkpoint_files(project.root, project.notebooks[name]["checkpoints"])
-    return {path.relative_to(project.root).as_posix(): file_digest(path) for path in files}
+    return _digests(project.root, checkpoint_files(project.root, project.notebooks[name]["checkpoints"]))
+
+
+def files(project: Project, name: str) -> dict[str, str]:
+    """What else a chapter says that it reads, by place below the top, with its sha256."""
+    found = {path for pattern in project.notebooks[name]["files"] for path in project.root.glob(pattern)}
+    return _digests(project.root, (path for path in found if path.is_file()))
+
+
+def pages_of(site: Path) -> dict[str, str]:
+    """The pages of a site, by place in it, with their sha256."""
+    return _digests(site, site.rglob("*.html"))
+
+
+def _digests(folder: Path, paths: Iterable[Path]) -> dict[str, str]:
+    return {path.relative_to(folder).as_posix(): file_digest(path) for path in sorted(paths)}
+
+
+def publish(project: Project) -> None:
+    """Put what staging gathered into the site that was just built, and its pages with it."""
+    stated = read_json(project.build / "stage" / FILE) | {"pages": pages_of(project.site)}
+    write_atomic(project.site / FILE, json.dumps(stated, indent=1).encode())
 
 
 def commit(root: Path) -> str | None:
@@ -70,9 +93,18 @@ def commit(root: Path) -> str | None:
     return head.stdout.strip() + "+" * bool(changed.stdout) if head.returncode == 0 else None
 
 
-def verify(project: Project, site: Path) -> Iterator[str]:
-    """Where a published site is not what its own provenance.json says, or not what this checkout holds."""
-    stated = read_json(site / FILE)
+def verify(project: Project, site: Path) -> list[str]:
+    """Where a published site is not what its own provenance.json says, or not what this checkout holds.
+
+    Raises FileProblem for a provenance.json that is damaged, or that an older version of this wrote.
+    """
+    try:
+        return list(_problems(project, site, read_json(site / FILE)))
+    except (TypeError, LookupError, AttributeError) as error:
+        raise FileProblem(f"{site.name}/{FILE} is damaged ({error!r}): build the book again") from error
+
+
+def _problems(project: Project, site: Path, stated: dict) -> Iterator[str]:
     shown = {path.name: path for kind in OFFERED for path in (site / "_downloads").glob(f"*/*.{kind}")}
     judged = regression.verdicts_before(project.root / "tests" / "baselines")
     for name, chapter in stated["chapters"].items():
@@ -81,10 +113,9 @@ def verify(project: Project, site: Path) -> Iterator[str]:
             continue
         if file_digest(project.notebook(name)) != chapter["source"]:
             yield f"{name}: the chapter of this checkout is another"
-        here = checkpoints(project, name)
-        for place in sorted(here.keys() | chapter["checkpoints"].keys()):
-            if here.get(place) != chapter["checkpoints"].get(place):
-                yield f"{name}: {place} of this checkout is another, or only one of the two has it"
+        here, there = checkpoints(project, name) | files(project, name), chapter["checkpoints"] | chapter["files"]
+        for place in _differing(here, there):
+            yield f"{name}: {place} of this checkout is another, or only one of the two has it"
         for key, figure in chapter["figures"].items():
             for kind, digest in figure.items():
                 offered = shown.get(f"{key}.{kind}")
@@ -96,3 +127,9 @@ def verify(project: Project, site: Path) -> Iterator[str]:
                 yield f"{name}: claim {id} is {claim['verdict']!r} on the site, and {before!r} in the baselines here"
     for name in project.notebooks.keys() - stated["chapters"].keys():
         yield f"{name}: the site has no such chapter"
+    for place in _differing(pages_of(site), stated["pages"]):
+        yield f"{place}: this page is not the one that was built, or only one of the two is there"
+
+
+def _differing(here: Mapping[str, str], there: Mapping[str, str]) -> list[str]:
+    return sorted(place for place in here.keys() | there.keys() if here.get(place) != there.get(place))

@@ -42,7 +42,7 @@ def build_site(project: Project) -> int:
     clean.unlink(missing_ok=True)
     status = sphinx(project.build / "stage", project.site, doctrees, strict=True, nitpicky=True)
     if status == 0:
-        shutil.copy(project.build / "stage" / provenance.FILE, project.site)
+        provenance.publish(project)
         clean.write_text(ground)
     return status
 

@@ -30,7 +30,8 @@ PHONE_PIXELS, TEXT_PIXELS = 315, 8.5
 # Places of the front page that are filled in.
 MADE_HERE = {b"<!-- findings -->": pages.findings_markdown, b"<!-- sources -->": pages.sources_markdown}
 SHOWN_HERE = re.compile(rb"<!-- output of (\S+) in (notebooks/\S+\.ipynb) -->")  # a cell's, by its id
-MADE = " · {{ref}}`how it was made <made-{}>`"  # on the page of the environment
+# On the page of the environment, and in the file beside the pages: of the whole book, which alone has these two.
+MADE = f' · {{{{ref}}}}`how it was made <made-{{}}>` · <a href="../{provenance.FILE}">provenance</a>'
 PROGRESS = re.compile(r"\d+%\|.*\|.*\d|\d+(it|s)/(s|it)\b")
 
 

@@ -12,10 +12,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import nbformat
 import pytest
 import yaml
 from bs4 import BeautifulSoup
-from tiny_book import ALT, KEY, REPOSITORY, make_tiny_book
+from tiny_book import ALT, HOSTILE, KEY, REPOSITORY, make_tiny_book
 
 from bookkit.build import provenance, staging
 from bookkit.build.checks import check_site
@@ -170,10 +171,26 @@ def soup(site, name):
     return BeautifulSoup((site / name).read_text("utf8"), "html.parser")
 
 
-def test_what_an_alternative_text_says_is_never_run(site):
+def test_what_a_notebook_says_is_never_run(site):
+    """Printed, returned as text, in a claim or in an alternative text, a script stays words."""
     page = soup(site, "notebooks/10_waves.html")
     assert page.find("figure", id=KEY).img["alt"] == ALT
+    words = page.get_text()
+    for before in ("printed ", "It rises. ", "\n"):
+        assert f"{before}{HOSTILE}" in words, before
     assert not [script for script in page.find_all("script") if "alert" in (script.string or "")]
+    assert not page.select("[onerror]")
+
+
+def test_html_that_a_cell_returns_is_trusted_as_its_code_is(book):
+    """As SECURITY.md says: an interactive model is such a piece of HTML, with its script."""
+    path = Project(book).executed("10_waves")
+    notebook = nbformat.read(path, as_version=4)
+    (cell,) = [cell for cell in notebook.cells if cell.source == "words"]
+    cell.outputs[0].data["text/html"] = "<script>here()</script>"
+    nbformat.write(notebook, path)
+    assert build(book) == ""
+    assert "here()" in [script.string for script in soup(Project(book).site, "notebooks/10_waves.html")("script")]
 
 
 def test_the_built_site_passes_every_check(site):

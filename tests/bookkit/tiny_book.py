@@ -10,10 +10,14 @@ import numpy as np
 import yaml
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
+from bookkit.claims import Claim, Measurement, Scale
+from bookkit.judge import Verdict
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 KEY = "tiny-wave"
-# With what a careless template would run.
-ALT = 'A wave that rises from zero to one and falls back to minus one; "><script>alert("here")</script> is text'
+# What a careless template would run.
+HOSTILE = '"><script>alert("here")</script><img src="x.png" onerror="alert(1)">'
+ALT = f"A wave that rises from zero to one and falls back to minus one; {HOSTILE} is text"
 
 
 def figure_output(svg: str, key: str = KEY) -> nbformat.NotebookNode:
@@ -27,6 +31,14 @@ def glue_output(name: str, text: str) -> nbformat.NotebookNode:
     prefix = "application/papermill.record/"
     note = {"scrapbook": {"name": name, "mime_prefix": prefix}}
     return new_output("display_data", data={f"{prefix}text/plain": text}, metadata=note)
+
+
+def claim_output(statement: str) -> nbformat.NotebookNode:
+    """What a cell that ends in `claim(...)` puts out."""
+    claim = Claim(id="W-01", source="000", statement=statement, test="height", tier="A")
+    shown = Verdict(claim, Measurement.of(1.0), "reproduced", Scale("arithmetic", {}))
+    data = {"text/plain": repr(shown), "text/markdown": shown._repr_markdown_(), "text/html": shown._repr_html_()}
+    return new_output("execute_result", data=data)
 
 
 def draw(folder: Path) -> str:
@@ -108,8 +120,15 @@ def make_tiny_book(root: Path) -> Path:
                 ),
             ],
         ),
-        new_code_cell("figure(...)", execution_count=5, outputs=[figure_output(svg)]),
-        new_code_cell("glue(...)", execution_count=6, outputs=[glue_output("steps", "'4,500'")]),
+        new_code_cell(
+            "print(words)",
+            execution_count=5,
+            outputs=[new_output("stream", name="stdout", text=f"printed {HOSTILE}\n")],
+        ),
+        new_code_cell("words", outputs=[new_output("execute_result", {"text/plain": HOSTILE})], execution_count=6),
+        new_code_cell("claim(...)", execution_count=7, outputs=[claim_output(f"It rises. {HOSTILE}")]),
+        new_code_cell("figure(...)", execution_count=8, outputs=[figure_output(svg)]),
+        new_code_cell("glue(...)", execution_count=9, outputs=[glue_output("steps", "'4,500'")]),
         new_markdown_cell(
             "```{exercise}\n:label: flip\nFlip the wave.\n```\n\n"
             "```{solution} flip\n:class: dropdown\nUse $-\\sin x$.\n```"

@@ -23,6 +23,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from tqdm import tqdm
@@ -31,7 +32,8 @@ from arithlib import checkpoints, experiments, training
 from arithlib.certify import checker
 from arithlib.files import FileProblem, sha256, write_atomic
 from bookkit import files as book_files
-from bookkit.build import pages, regression, staging
+from bookkit.build import pages, provenance, regression, staging
+from bookkit.build.project import Project
 from bookkit.claims import ClaimError, load_claims, scoreboard
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -39,6 +41,7 @@ DAMAGES = 100  # of each sort of file
 KILLS = {"training": 20, "shipping": 15, "certifying": 10, "building": 5}
 LASTS = {"training": 6, "shipping": 6, "certifying": 6, "building": 20}  # seconds, about, undisturbed
 ADDER, SUM = "adder-certified", (987654321, 123456789)
+CERTIFIED = {"sums": ADDER, "products": "pages-s0", "differences": "differences-s0"}
 VALUES = (None, True, 0, -1, 1e308, "", "x", "../../etc", [], {}, [[]], {"kind": "adamw"})
 
 
@@ -110,18 +113,27 @@ def count(reader: Reader, rng: random.Random) -> tuple[Counter, list[str]]:
 
 def readers(folder: Path) -> dict[str, Reader]:
     """Every sort of file that the project reads, each as a copy in `folder`."""
-    weights = checkpoints.find(ADDER)
-    for path in weights.glob(f"{ADDER}.*"):
-        shutil.copy(path, folder)
+    for name in CERTIFIED.values():
+        for path in checkpoints.find(name).glob(f"{name}.*"):
+            shutil.copy(path, folder)
 
     def add():
         return checkpoints.read(ADDER, folder).add(*SUM)
 
-    def check():
+    def check(name):
         try:
-            checker.check(folder / f"{ADDER}.safetensors", folder / f"{ADDER}.certificate.json")
+            return checker.check(folder / f"{name}.safetensors", folder / f"{name}.certificate.json")
         except checker.MALFORMED as problem:
             raise checker.Rejected(str(problem)) from problem
+
+    checked = {
+        sort.format(what): Reader(folder / f"{name}.{suffix}", partial(check, name), (checker.Rejected,))
+        for what, name in CERTIFIED.items()
+        for sort, suffix in (
+            ("certificate of {}", "certificate.json"),
+            ("weights for {}, to the checker", "safetensors"),
+        )
+    }
 
     state = folder / "state.safetensors"
     run = dict(steps=6, evaluate_every=3, state=state, progress=False)
@@ -145,6 +157,9 @@ def readers(folder: Path) -> dict[str, Reader]:
     (build / "executed").mkdir()
     executed = build / "executed" / "10_grokking.ipynb"
     shutil.copy(ROOT / "book" / "_build" / "executed" / executed.name, executed)
+    site = folder / "site"
+    site.mkdir()
+    shutil.copy(ROOT / "book" / "_build" / "html" / provenance.FILE, site)
     figure = sorted((records / "10_grokking" / "figures").glob("*.npz"))[0]
     claim = sorted((records / "10_grokking" / "claims").glob("*.json"))[0]
 
@@ -162,8 +177,7 @@ def readers(folder: Path) -> dict[str, Reader]:
         "weights": Reader(folder / f"{ADDER}.safetensors", add, refusals),
         "note of a checkpoint": Reader(folder / f"{ADDER}.json", add, refusals),
         "state of a run": Reader(state, resume, refusals),
-        "certificate": Reader(folder / f"{ADDER}.certificate.json", check, (checker.Rejected,)),
-        "weights, to the checker": Reader(folder / f"{ADDER}.safetensors", check, (checker.Rejected,)),
+        **checked,
         "claims": Reader(claims / "004.yaml", lambda: load_claims(claims), (ClaimError,), same=False),
         "record of a claim": Reader(claim, board, (ClaimError,), same=False),
         "record of a figure": Reader(figure.with_suffix(".json"), compare, (regression.RegressionError,), same=False),
@@ -172,6 +186,12 @@ def readers(folder: Path) -> dict[str, Reader]:
         "record of a run": Reader(
             build / "records" / "10_grokking" / "run.json",
             lambda: pages.environment_markdown(ROOT, build),
+            (book_files.FileProblem,),
+            same=False,
+        ),
+        "provenance of a site": Reader(
+            site / provenance.FILE,
+            lambda: provenance.verify(Project(ROOT), site),
             (book_files.FileProblem,),
             same=False,
         ),

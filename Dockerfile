@@ -11,7 +11,7 @@
 # major version as that of torch in requirements.lock, or torch refuses:
 #
 #   docker build -t arithmetic-book:gpu --build-arg BASE=nvidia/cuda:13.0.2-devel-ubuntu24.04 \
-#       --build-arg PACKAGES="build-essential git make python3-dev python3-venv" --build-arg EXTRA=requirements-gpu.txt .
+#       --build-arg PACKAGES="build-essential git make ninja-build python3-dev python3-venv" --build-arg EXTRA=requirements-gpu.txt .
 #   docker run --gpus all arithmetic-book:gpu .venv/bin/arithlib doctor
 ARG BASE=python:3.13-slim
 FROM ${BASE}

@@ -1,6 +1,6 @@
 """Runs: how many written sums a small GPT must see, by format (chapter 61), and how many of a table (chapter 62).
 
-arithlib train "written-*"      some five minutes each on one core: a run is a stack of up to thirty small models
+arithlib train "written-*"      five minutes to over two hours each on one core: stacks of up to sixty small models
 """
 
 from dataclasses import replace

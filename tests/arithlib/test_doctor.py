@@ -28,7 +28,14 @@ def test_a_kernel_that_is_wrong_is_seen(monkeypatch):
 
 
 @pytest.mark.parametrize("backward", [False, True])
-def test_a_kernel_that_raises_fails_and_the_report_goes_on(monkeypatch, backward):
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (RuntimeError("only supports newer cards.\nSee elsewhere."), "only supports newer cards."),
+        (AssertionError(), "AssertionError"),
+    ],
+)
+def test_a_kernel_that_raises_fails_and_the_report_goes_on(monkeypatch, backward, error, said):
     """As flash-attn does on a card that it was not built for; of some cards only the backward pass is missing."""
 
     class Broken(torch.autograd.Function):
@@ -38,10 +45,10 @@ def test_a_kernel_that_raises_fails_and_the_report_goes_on(monkeypatch, backward
 
         @staticmethod
         def backward(ctx, gradient):
-            raise RuntimeError("only supports newer cards.\nSee elsewhere.")
+            raise error
 
     monkeypatch.setattr(attention, "_sdpa", lambda q, k, v, bias: Broken.apply(q))
-    assert doctor.try_kernel("sdpa", torch.device("cpu")) == "fails: only supports newer cards."
+    assert doctor.try_kernel("sdpa", torch.device("cpu")) == f"fails: {said}"
     found = dict(doctor.examine(torch.device("cpu")))
     assert found["attention, sdpa"].startswith("fails") and "adder-certified" in found
 

@@ -71,7 +71,10 @@ def test_list_without_a_pattern_counts_families_and_says_how_to_list_all(capsys)
         (["bench", "nonsense"], "no benchmark is called 'nonsense'"),
         (["add", "grokking-s0", "1", "113"], "adds residues 0 to 112"),
         (["bench", "../tests/conftest"], "no benchmark is called '../tests/conftest'; there are: adder, build,"),
-        (["train", "adder-live", "--device", "tpu"], "device 'tpu' is none that torch can use here: choose cpu"),
+        (
+            ["train", "adder-live", "--retrain", "--device", "tpu"],
+            "'tpu' is none that torch can use here: choose cpu",
+        ),
         (["certify", "abacus-cpu-s0"], "only a ColumnTransformer can be certified, such as those that `arithlib"),
         (["certify", "pages-s1"], "leads by -2.96: train it longer, or take another seed or model (`arithlib list"),
         (["subtract", "nback-2x4-s0", "2", "1"], "nback-2x4-s0 cannot be asked for a difference. What it is: a"),

@@ -12,7 +12,7 @@ page: setup
 	@.venv/bin/python -m bookkit page $(CHAPTER) $(ARGS)
 
 book:       ## run the notebooks that changed, build the site into book/_build/html, check it
-page:       ## run one chapter and show it by itself, minutes after cloning (CHAPTER=11)
+page:       ## run one chapter and show it by itself, minutes after cloning (CHAPTER=11; ARGS=--no-browser only prints its address)
 test:       ## build the book, then run every test against it (ARGS="-k fourier" chooses tests)
 serve:      ## show the built book in a browser (ARGS=--no-browser only prints its address)
 reproduce:  ## retrain everything this machine can, then build the book from that: hours without a GPU

@@ -247,14 +247,14 @@ def _bench(options) -> int:
 
     from arithlib import checkpoints
 
-    script = checkpoints.project_root() / "benchmarks" / f"{options.name}.py"
-    known = sorted(path.stem for path in (checkpoints.project_root() / "benchmarks").glob("*.py"))
+    folder = checkpoints.project_root() / "benchmarks"
+    known = sorted(path.stem for path in folder.glob("*.py"))
     if not known:
         raise ValueError("benchmarks need a clone of the repository, and do not come with an installed arithlib")
     if options.name not in known:
         raise ValueError(f"no benchmark is called {options.name!r}; there are: {', '.join(known)}")
-    sys.path.insert(0, str(script.parent))  # they share one module of clocks
-    runpy.run_path(str(script), run_name="__main__")
+    sys.path.insert(0, str(folder))  # they share one module of clocks
+    runpy.run_path(str(folder / f"{options.name}.py"), run_name="__main__")
     return 0
 
 

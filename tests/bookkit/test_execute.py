@@ -138,7 +138,20 @@ def test_a_verdict_that_no_cell_shows_is_refused_before_anything_runs(run, tmp_p
     ],
 )
 def test_a_verdict_that_is_shown_or_kept_is_accepted(cell):
-    check_verdicts(notebook(cell, "claim('A-02', steps)"))
+    check_verdicts(notebook(cell, "claim('A-02', steps)", "verdicts('A-01', 'A-02')"))
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ("verdicts('A-01')", r"claim\(...\) names A-02, and verdicts\(...\) does not"),
+        ("steps", r"claim\(...\) names A-01, and verdicts"),
+        ("verdicts('A-01', 'A-02', 'A-03')", r"verdicts\(...\) names A-03, and claim\(...\) does not"),
+    ],
+)
+def test_the_table_of_verdicts_names_the_claims_of_its_chapter(table, said):
+    with pytest.raises(BadCell, match=said):
+        check_verdicts(notebook("claim('A-01', steps)", "claim('A-02', 3)", table))
 
 
 # --- running ---

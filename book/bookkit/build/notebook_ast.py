@@ -15,7 +15,7 @@ class BadParameter(ValueError):
 
 
 class BadCell(ValueError):
-    """A code cell that is no Python, or hides a verdict that it gives."""
+    """A code cell that is no Python, or a verdict that a reader would not see."""
 
 
 def code_of(cell: NotebookNode) -> list[ast.stmt]:
@@ -120,12 +120,25 @@ def check_parameters(notebook: NotebookNode, parameters: Mapping[str, object]) -
 
 
 def check_verdicts(notebook: NotebookNode) -> None:
-    """A cell shows its last value alone: whatever stands after a claim hides its verdict."""
+    """Every verdict is shown where it is given, and again in the table: `verdicts` names what `claim` does.
+
+    A cell shows its last value alone, so that whatever stands after a claim hides its verdict.
+    """
+    named = {"claim": set(), "verdicts": set()}
     for number, cell in enumerate(notebook.cells):
-        for statement in code_of(cell)[:-1]:
+        code = code_of(cell)
+        for statement in code[:-1]:
             match statement:
                 case ast.Expr(value=ast.Call(func=ast.Name(id="claim"), args=[id, *_])):
                     raise BadCell(
                         f"cell {number} does not show the verdict of claim({ast.unparse(id)}, ...): a cell shows its "
                         "last value alone. End the cell with that call, and give what follows a cell of its own."
                     )
+        for node in (node for statement in code for node in ast.walk(statement)):
+            match node:
+                case ast.Call(func=ast.Name(id="claim" | "verdicts" as function), args=given):
+                    texts = (each.value for each in given if isinstance(each, ast.Constant))
+                    named[function].update(text for text in texts if isinstance(text, str))
+    for id in sorted(named["claim"] ^ named["verdicts"]):
+        there, missing = ("claim", "verdicts") if id in named["claim"] else ("verdicts", "claim")
+        raise BadCell(f"{there}(...) names {id}, and {missing}(...) does not. Name it in both, written out.")

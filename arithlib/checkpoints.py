@@ -81,9 +81,14 @@ class Trained:
                 raise ValueError(f"{number!r} is no integer of at least 0")
 
 
+def is_checkout() -> bool:
+    """Whether this package lies in a checkout; else it is installed, and its own folder stays as it is."""
+    return (HERE.parent / "checkpoints").is_dir()
+
+
 def project_root() -> Path:
     """The checkout that this package belongs to, or else the working directory."""
-    return HERE.parent if (HERE.parent / "checkpoints").is_dir() else Path.cwd()
+    return HERE.parent if is_checkout() else Path.cwd()
 
 
 def shipped_folder() -> Path:
@@ -271,7 +276,7 @@ def ship(name: str) -> Path:
     trained = read(name, local_folder())
     if not trained.experiment.ships_weights:
         trained.model = None
-    inside = (WEIGHTS / f"{name}.json").exists()
+    inside = is_checkout() and (WEIGHTS / f"{name}.json").exists()
     folder = WEIGHTS if inside else shipped_folder() / name.partition("-")[0]
     write(trained, folder)
     return folder / f"{name}.safetensors"

@@ -1,6 +1,7 @@
 """`arithlib` or `python -m arithlib`: list, train, ship, add, subtract, multiply, certify, eval, bench, doctor."""
 
 import argparse
+import json
 import os
 import re
 import sys
@@ -143,7 +144,7 @@ def _ship(options) -> int:
         raise ValueError(f"runs/ holds no finished run of {options.pattern}: train it first")
     for name in trained:
         file = checkpoints.ship(name)
-        print(f"{file.name}  {file.stat().st_size:,} bytes")
+        print(f"{file}  {file.stat().st_size:,} bytes")
     return 0
 
 
@@ -224,8 +225,8 @@ def _certify(options) -> int:
             unproven += 1
             print(f"arithlib: {problem}", file=sys.stderr)
             continue
-        certificate = certificates.covering(experiment.name)
-        print(f"{path.name}: right at every length ({certificates.summary(certificate)})")
+        summary = certificates.summary(json.loads(path.read_text(encoding="utf-8")))
+        print(f"{path}: right at every length ({summary})")
     return min(unproven, 1)
 
 

@@ -192,8 +192,14 @@ def _sha256(lines) -> str:
 
 
 def write(name: str) -> Path:
-    """Prove and write beside the weights; returns the file. Raises as `certify` does."""
-    certificate, path = certify(name), path_of(name, checkpoints.find(name))
+    """Prove and write beside the weights, or here if those are part of an installed package; returns the file.
+
+    Raises as `certify` does.
+    """
+    certificate, folder = certify(name), checkpoints.find(name)
+    if folder == checkpoints.WEIGHTS and not checkpoints.is_checkout():
+        folder = Path.cwd()
+    path = path_of(name, folder)
     write_atomic(path, (json.dumps(certificate, indent=2) + "\n").encode())
     return path
 

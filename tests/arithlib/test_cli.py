@@ -3,7 +3,6 @@
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import test_abacus_experiments
@@ -203,12 +202,9 @@ def test_the_module_and_the_script_are_the_same_command():
     assert result.returncode == 0 and result.stdout.startswith("grokking-live")
 
 
-def test_certify_goes_on_after_a_network_that_is_not_proven(monkeypatch, capsys):
-    def prove(name):
-        return certificates.path_of(certificates.certify(name)["checkpoint"], Path())
-
-    monkeypatch.setattr(certificates, "write", prove)
+def test_certify_says_where_it_wrote_and_goes_on_after_a_network_that_is_not_proven(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(certificates, "path_of", lambda name, folder: tmp_path / f"{name}.json")
     assert main(["certify", "pages-s[1-2]"]) == 1
     shown = capsys.readouterr()
-    assert "pages-s2.certificate.json: right at every length" in shown.out
+    assert shown.out.startswith(f"{tmp_path / 'pages-s2.json'}: right at every length")
     assert shown.err.startswith("arithlib: pages-s1 is not proven right in 1 of 12640 contexts")

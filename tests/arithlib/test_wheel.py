@@ -89,6 +89,14 @@ def test_the_commands_of_the_wheel_answer(alone, installed):
     assert alone(COMMAND, "arithlib-check", *files) == "ACCEPTED: multiplies every pair of non-negative integers"
 
 
+def test_a_certificate_of_an_installed_model_is_written_to_the_working_folder(alone, installed, tmp_path):
+    inside = installed / "arithlib" / "weights" / "adder-certified.certificate.json"
+    before = inside.stat().st_mtime_ns
+    written = tmp_path / inside.name
+    assert alone(COMMAND, "arithlib", "certify", "adder-certified").startswith(f"{written}: right at every length")
+    assert inside.stat().st_mtime_ns == before and written.read_bytes() == inside.read_bytes()
+
+
 def test_three_small_models_travel_in_the_wheel(installed):
     weights = installed / "arithlib" / "weights"
     assert {path.stem for path in weights.glob("*.safetensors")} == {"adder-certified", "grokking-s0", "pages-s0"}

@@ -126,6 +126,18 @@ def is_here(name: str) -> bool:
     return folder is not None and _is_usable(name, folder)
 
 
+def own() -> list[Experiment]:
+    """Experiments that were trained into runs/ and that nobody registered here, as their notes describe them."""
+    found = []
+    for note in sorted(local_folder().glob("*.json")):
+        if experiments.find(note.stem) is None and ".certificate" not in note.name:
+            try:
+                found.append(_described(note)[0])
+            except CheckpointError:  # damaged, or of a kind that is not known here: `read` says which
+                pass
+    return found
+
+
 def holds_weights(name: str, folder: Path) -> bool:
     """Whether a checkpoint there has the weights of its model, and not its measurements alone."""
     with safe_open(folder / f"{name}.safetensors", "np") as tensors:
@@ -140,17 +152,25 @@ def _is_usable(name: str, folder: Path) -> bool:
     return True
 
 
-def _verified(name: str, folder: Path) -> tuple[Experiment, dict]:
-    """The experiment that a note describes, and the note; CheckpointError for a stale one, or other weights."""
-    retrain = f"Train it again with `python -m arithlib train {name} --retrain`."
-    weights, note = folder / f"{name}.safetensors", folder / f"{name}.json"
+def _again(name: str) -> str:
+    return f"Train it again with `arithlib train {name} --retrain`."
+
+
+def _described(note: Path) -> tuple[Experiment, dict]:
+    """The experiment that a note describes, and the note; CheckpointError for one that cannot be read."""
     experiments.load_presets()  # which also make their kinds of settings known
     try:
         provenance = json.loads(note.read_text(encoding="utf-8"))
         labels = {key: provenance[key] for key in ("name", "about", "scale")}
-        described = from_json(provenance["settings"] | labels)
+        return from_json(provenance["settings"] | labels), provenance
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:  # whatever a damaged note may hold
-        raise CheckpointError(f"{note.name} cannot be read ({error}). {retrain}") from error
+        raise CheckpointError(f"{note.name} cannot be read ({error}). {_again(note.stem)}") from error
+
+
+def _verified(name: str, folder: Path) -> tuple[Experiment, dict]:
+    """The experiment that a note describes, and the note; CheckpointError for a stale one, or other weights."""
+    retrain, weights, note = _again(name), folder / f"{name}.safetensors", folder / f"{name}.json"
+    described, provenance = _described(note)
     registered = experiments.find(name) or described
     if registered.settings() != described.settings():
         raise CheckpointError(
@@ -174,12 +194,12 @@ def read(name: str, folder: Path | None = None) -> Trained:
     folder = folder or find(name)
     if folder is None:
         experiments.get(name)
-        raise CheckpointError(f"no checkpoint of {name} is here. Make it with `python -m arithlib train {name}`.")
+        raise CheckpointError(f"no checkpoint of {name} is here. Make it with `arithlib train {name}`.")
     experiment, provenance = _verified(name, folder)
     try:
         tensors, _ = load_tensors(folder / f"{name}.safetensors")
     except FileProblem as error:
-        raise CheckpointError(f"{error} Train it again with `python -m arithlib train {name} --retrain`.") from error
+        raise CheckpointError(f"{error} {_again(name)}") from error
     model = None
     if state := _under("model", tensors):
         model = experiment.kept_model(experiment.build()).eval()
@@ -265,7 +285,7 @@ def load(name: str) -> Trained:
 
 
 def _only_measured(name: str) -> str:
-    return f"of {name} only the measurements are here. Train it with `python -m arithlib train {name} --retrain`."
+    return f"of {name} only the measurements are here. Train it with `arithlib train {name} --retrain`."
 
 
 def ship(name: str) -> Path:

@@ -74,11 +74,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _list(options) -> int:
-    from arithlib import experiments
-
     if options.pattern is None:
         return _list_families()
-    found = experiments.match(options.pattern)
+    found = _matching(options.pattern)
     print(f"{'experiment':26} {'for':4} {'training':>13}  {'here':14} what it is", file=sys.stderr, flush=True)
     for experiment in found:
         size = f"{experiment.scale:4} {experiment.steps:>7,} steps"
@@ -88,10 +86,8 @@ def _list(options) -> int:
 
 def _list_families() -> int:
     """How many experiments each family has, and what of them is here: by one line, since there may be hundreds."""
-    from arithlib import experiments
-
     families = {}
-    for experiment in experiments.match("*"):
+    for experiment in _matching("*"):
         here = _here(experiment.name).removesuffix(", runs")
         families.setdefault(experiment.name.partition("-")[0], []).append(here)
     print(f"{'experiments':14} {'how many':>8}  {'weights':>8}  measured alone", file=sys.stderr, flush=True)
@@ -99,6 +95,14 @@ def _list_families() -> int:
         print(f"{family + '-*':14} {len(here):>8}  {here.count('weights'):>8}  {here.count('measured'):>14}")
     print("arithlib list 'grokking-*' lists those of a pattern, arithlib list '*' all of them.", file=sys.stderr)
     return 0
+
+
+def _matching(pattern: str) -> list:
+    """The experiments of a pattern, those among them that a reader trained from a program of their own."""
+    from arithlib import checkpoints, experiments
+
+    experiments.register(checkpoints.own())
+    return experiments.match(pattern)
 
 
 def _here(name: str) -> str:
@@ -114,10 +118,10 @@ def _here(name: str) -> str:
 
 
 def _train(options) -> int:
-    from arithlib import checkpoints, experiments
+    from arithlib import checkpoints
     from arithlib.training import OutOfTime
 
-    chosen = [e for e in experiments.match(options.name) if options.retrain or not checkpoints.is_here(e.name)]
+    chosen = [e for e in _matching(options.name) if options.retrain or not checkpoints.is_here(e.name)]
     if not chosen:
         print(f"{options.name}: matching weights are here already; --retrain makes them again.")
     else:
@@ -135,10 +139,10 @@ def _train(options) -> int:
 
 
 def _ship(options) -> int:
-    from arithlib import checkpoints, experiments
+    from arithlib import checkpoints
 
     trained = [
-        e.name for e in experiments.match(options.pattern) if (checkpoints.local_folder() / f"{e.name}.json").exists()
+        e.name for e in _matching(options.pattern) if (checkpoints.local_folder() / f"{e.name}.json").exists()
     ]
     if not trained:
         raise ValueError(f"runs/ holds no finished run of {options.pattern}: train it first")
@@ -213,12 +217,11 @@ def integer(text: str) -> int:
 
 
 def _certify(options) -> int:
-    from arithlib import experiments
     from arithlib.certify import certificates
     from arithlib.certify.addition import ProofError
 
     unproven = 0
-    for experiment in experiments.match(options.pattern):
+    for experiment in _matching(options.pattern):
         try:
             path = certificates.write(experiment.name)
         except ProofError as problem:  # the others of the pattern may be proven all the same

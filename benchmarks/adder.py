@@ -1,6 +1,6 @@
 """Data, training step and evaluation of the looped adder, against what one writes first (chapters 31 and 32).
 
-    python -m arithlib bench adder
+    arithlib bench adder
 
 The model of `abacus-cpu`, trained: up to 20 digits, d_model 128, two layers looped twice. The source numbers digits
 in a Python loop over batch and tokens, and computes the whole prefix again for every token that it writes; both are

@@ -1,6 +1,6 @@
 """What making the book takes, stage by stage, from an empty clone, into benchmarks/build.json.
 
-    python -m arithlib bench build
+    arithlib bench build
 
 Twenty minutes on two cores, of the last commit; nothing else should run meanwhile. What each chapter takes is on the
 book's page on its environment.

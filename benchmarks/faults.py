@@ -1,6 +1,6 @@
 """Damages files and kills programs on purpose and counts what comes of it, into benchmarks/faults.json.
 
-    python -m arithlib bench faults
+    arithlib bench faults
 
 Every file that the project reads is damaged in a copy, byte by byte and, where it is JSON, value by value; whoever
 reads it must refuse it in words (`refused`) or give what it gave before (`unharmed`). Where a file cannot know what

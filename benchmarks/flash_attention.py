@@ -1,6 +1,6 @@
 """The flash-attn package beside torch's own attention, into benchmarks/flash_attention.json (chapter 82).
 
-    python -m arithlib bench flash_attention
+    arithlib bench flash_attention
 
 Two minutes on one card: how far each is from float64, a training step of the adder with each, and attention alone at
 three lengths of text, forward and backward.

@@ -1,6 +1,6 @@
 """One training step of the grokking model: ours against a plain implementation and against TransformerLens.
 
-    python -m arithlib bench grokking_step
+    arithlib bench grokking_step
 
 Same configuration, same weights, prebuilt tensors, no test loss in the step. Before anything is timed, the losses of
 all contestants must agree to 1e-6. Timed in turns (A B C A B C ...), so that a busy machine slows all of them; what

@@ -1,6 +1,6 @@
 """All that the page "How fast" shows, in one run on one machine, into benchmarks/how_fast.json.
 
-    python -m arithlib bench how_fast
+    arithlib bench how_fast
 
 Some five minutes on two cores. What building the book takes is on its page on the environment.
 """

@@ -1,6 +1,6 @@
 """Grids of exact match with 100 sums a cell, as the sources measure them: too long for a chapter of the book.
 
-    python -m arithlib bench length_grids
+    arithlib bench length_grids
 
 For each seed of `abacus-cpu`: every pair of lengths within training (20 x 20), and every fourth length up to twice as
 many digits (40 x 40) under one fixed offset and with eight deciding together. About 20 minutes of one core.

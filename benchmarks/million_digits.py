@@ -1,6 +1,6 @@
 """A sum of a million digits by greedy decoding, and how the time grows with the length (chapter 70).
 
-python -m arithlib bench million_digits        half a minute; seconds of one core
+arithlib bench million_digits        half a minute; seconds of one core
 """
 
 import time

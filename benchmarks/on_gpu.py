@@ -1,6 +1,6 @@
 """What a graphics card does of this book's training, into benchmarks/on_gpu.json (chapter 82).
 
-    python -m arithlib bench on_gpu
+    arithlib bench on_gpu
 
 Two minutes on one card: seconds of a training step of runs at the published width, of the adder's step by the ways to
 compute it, and operations a second beside those of one large matrix product.

@@ -1,6 +1,6 @@
 """Runs the programs that write files in unkind surroundings and counts what comes of it, into surroundings.json.
 
-    python -m arithlib bench surroundings
+    arithlib bench surroundings
 
 A full disk, a folder nobody may write to, the same program twice at once, a clock ten years back, no network, a
 system that knows ASCII alone, a folder with blanks, quotation marks and umlauts in its name. A program may do as it

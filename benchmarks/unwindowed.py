@@ -1,6 +1,6 @@
 """Sums of 10,000 digits by the adders without a window, every token by greedy decoding in float32 (chapter 71).
 
-python -m arithlib bench unwindowed        five minutes of one core
+arithlib bench unwindowed        five minutes of one core
 
 100 sums for each seed, one of each hard kind of `arithlib.tasks.worst_case_sums` and random ones. Every token is then
 given again and all keys read in float64, for the least lead of a right token. Prints a line for each seed.

@@ -1,6 +1,6 @@
 """Certificates: what was proven of which weights, as a file beside them that others can check (chapters 71 to 79).
 
-NAME.certificate.json lies beside NAME.safetensors. `python -m arithlib certify NAME` makes it, and
+NAME.certificate.json lies beside NAME.safetensors. `arithlib certify NAME` makes it, and
 `python arithlib/certify/checker.py NAME.safetensors NAME.certificate.json` checks it without this package.
 """
 

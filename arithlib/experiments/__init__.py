@@ -2,7 +2,7 @@
 
 The library names none itself. A package of runs registers its own (`register`), and one that declares the entry point
 `arithlib.presets` is found as soon as a name is asked for: this book's is `presets`, beside its notebooks.
-`python -m arithlib list` prints all; `python -m arithlib train NAME` runs one.
+`arithlib list '*'` prints all; `arithlib train NAME` runs one.
 """
 
 import difflib
@@ -55,7 +55,7 @@ def get(name: str) -> Experiment:
         return found
     near = difflib.get_close_matches(name, EXPERIMENTS, n=3, cutoff=0.4)
     hint = f"Did you mean {' or '.join(near)}? " if near else ""
-    raise UnknownExperiment(f"no experiment is called {name!r}. {hint}`python -m arithlib list '*'` shows all.")
+    raise UnknownExperiment(f"no experiment is called {name!r}. {hint}`arithlib list '*'` shows all.")
 
 
 def match(pattern: str) -> list[Experiment]:

@@ -135,7 +135,7 @@ def test_a_note_of_settings_that_nobody_here_knows_is_refused(small, tmp_path, m
 
 
 def test_a_missing_checkpoint_says_how_to_make_it(small):
-    with pytest.raises(checkpoints.CheckpointError, match="python -m arithlib train small"):
+    with pytest.raises(checkpoints.CheckpointError, match="with `arithlib train small`"):
         checkpoints.read("small")
 
 

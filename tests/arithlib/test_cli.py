@@ -1,5 +1,6 @@
 """The command line says what it did, and what was wrong in one line."""
 
+import dataclasses
 import re
 import subprocess
 import sys
@@ -48,6 +49,22 @@ def test_list_tells_weights_from_measurements(monkeypatch, tmp_path, capsys):
     assert here("abacus-tiny") == "-"
     checkpoints.make("abacus-tiny", device="cpu", progress=False)
     assert here("abacus-tiny") == "weights, runs"
+
+
+def test_a_run_that_nobody_registered_is_known_by_its_note(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(checkpoints, "local_folder", lambda: tmp_path)
+    monkeypatch.setattr(experiments, "EXPERIMENTS", experiments.EXPERIMENTS.copy())
+    mine = dataclasses.replace(test_abacus_experiments.TINY, name="mine")
+    experiments.register([mine])
+    checkpoints.make("mine", device="cpu", progress=False)
+    (tmp_path / "damaged.json").write_text("{")
+    del experiments.EXPERIMENTS["mine"]
+    assert main(["train", "mine"]) == 0
+    assert capsys.readouterr().out == "mine: matching weights are here already; --retrain makes them again.\n"
+    assert main(["list", "min?"]) == 0
+    assert "weights, runs  " + mine.about in capsys.readouterr().out
+    assert main(["certify", "mine"]) == 1
+    assert "mine is a LoopedTransformer: only" in capsys.readouterr().err
 
 
 def test_list_without_a_pattern_counts_families_and_says_how_to_list_all(capsys):

@@ -141,9 +141,7 @@ def _train(options) -> int:
 def _ship(options) -> int:
     from arithlib import checkpoints
 
-    trained = [
-        e.name for e in _matching(options.pattern) if (checkpoints.local_folder() / f"{e.name}.json").exists()
-    ]
+    trained = [e.name for e in _matching(options.pattern) if (checkpoints.local_folder() / f"{e.name}.json").exists()]
     if not trained:
         raise ValueError(f"runs/ holds no finished run of {options.pattern}: train it first")
     for name in trained:

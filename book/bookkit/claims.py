@@ -194,13 +194,16 @@ def repo_root() -> Path:
     raise ClaimError("book/claims not found: work inside a clone of the book, or install it from one (pip -e)")
 
 
-def read_rows(folder: Path) -> list:
-    """The rows of every YAML file of a folder, in the order of their names. Raises ClaimError for a broken one."""
+def read_rows(folder: Path) -> list[tuple[str, object]]:
+    """The rows of every YAML file of a folder, each with its file's name, in the order of these.
+
+    Raises ClaimError for a broken file.
+    """
     return list(_rows(tuple((path, path.stat().st_mtime_ns) for path in sorted(folder.glob("*.yaml")))))
 
 
 @cache
-def _rows(files: tuple[tuple[Path, int], ...]) -> list:
+def _rows(files: tuple[tuple[Path, int], ...]) -> list[tuple[str, object]]:
     """Files are read again when they change: a chapter asks for its claims a hundred times."""
     import yaml
 
@@ -213,7 +216,7 @@ def _rows(files: tuple[tuple[Path, int], ...]) -> list:
             raise ClaimError(f"{path.name} is not valid YAML: {error}") from error
         if not isinstance(found, list):
             raise ClaimError(f"{path.name} must be a list of claims, found {type(found).__name__}")
-        rows += found
+        rows += ((path.name, row) for row in found)
     return rows
 
 
@@ -224,7 +227,8 @@ def load_claims(folder: Path | None = None) -> dict[str, Claim]:
     """
     known = {field.name for field in fields(Claim)}
     claims: dict[str, Claim] = {}
-    for entry in read_rows(folder or repo_root() / "book" / "claims"):
+    files: dict[str, str] = {}
+    for file, entry in read_rows(folder or repo_root() / "book" / "claims"):
         if not isinstance(entry, dict) or "id" not in entry:
             raise ClaimError(f"every claim is a mapping with an id, found {entry!r}")
         if unknown := set(entry) - known:
@@ -232,8 +236,8 @@ def load_claims(folder: Path | None = None) -> dict[str, Claim]:
         if missing := {"source", "statement", "test", "tier"} - set(entry):
             raise ClaimError(f"claim {entry['id']}: missing {sorted(missing)}")
         if entry["id"] in claims:
-            raise ClaimError(f"claim {entry['id']} stands twice")
-        claims[entry["id"]] = Claim(**entry)
+            raise ClaimError(f"claim {entry['id']} stands twice: in {files[entry['id']]} and in {file}")
+        claims[entry["id"]], files[entry["id"]] = Claim(**entry), file
     return claims
 
 

@@ -283,7 +283,7 @@ def test_files_are_read_in_order_and_again_when_they_change(tmp_path):
     assert list(load_claims(folder)) == ["G-01", "M-08"]
     (folder / "000.yaml").write_text(yaml.safe_dump([a_claim("M-08")]))
     os.utime(folder / "000.yaml", ns=(1, 1))
-    with pytest.raises(ClaimError, match="M-08 stands twice"):
+    with pytest.raises(ClaimError, match="M-08 stands twice: in 000.yaml and in 004.yaml"):
         load_claims(folder)
 
 

@@ -396,7 +396,7 @@ def checkpoint_files(root: Path, patterns: Iterable[str]) -> list[Path]:
 
 def claims_of(root: Path, name: str, notebook: NotebookNode) -> list[dict]:
     """Rows of the ledger that the notebook tests, or that its code mentions by id."""
-    rows = read_rows(root / "book" / "claims")
+    rows = [row for _, row in read_rows(root / "book" / "claims")]
     code = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "code")
     return [row for row in rows if row.get("chapter") == name or row["id"] in code]
 

@@ -52,6 +52,11 @@ def test_a_list_without_a_fault_has_no_problems():
     assert problems(GOOD) == []
 
 
+def test_a_source_without_a_heading_is_told_where_it_goes():
+    first, *_ = GOOD.problems("lee2024", {}, {"norms": ...}, {"11_circles": ...})
+    assert first == "book/sources/lee2024.yaml: SOURCES in book/bookkit/build/pages.py has no heading for it"
+
+
 @pytest.mark.parametrize(
     ("change", "problem"),
     [

@@ -130,7 +130,8 @@ class Source:
 
         claims: the ledger by id. figures, chapters: those that there are, by key and by name.
         """
-        found = [f"{label} stands twice" for label, n in Counter(item.label for item in self.items).items() if n > 1]
+        found = [] if number in SOURCES else ["SOURCES in book/bookkit/build/pages.py has no heading for it"]
+        found += [f"{label} stands twice" for label, n in Counter(item.label for item in self.items).items() if n > 1]
         for item in self.items:
             if not (item.figures or item.claims or item.chapters or item.reason):
                 found.append(f"{item.label} has neither a counterpart nor a reason")

@@ -48,12 +48,13 @@ from pathlib import Path
 
 from bookkit.files import FileProblem, read_json
 
-REPRODUCED, PARTLY, NOT_REPRODUCED, NOT_SEEN, REFUTED, NOT_ATTEMPTED = VERDICTS = (
+REPRODUCED, PARTLY, NOT_REPRODUCED, NOT_SEEN, REFUTED, NOT_RUN, NOT_ATTEMPTED = VERDICTS = (
     "reproduced",
     "partly",
     "not reproduced",
     "not seen at reduced scale",
     "refuted",
+    "not run yet",  # in a terminal alone: a page is made when its chapters have run
     "not attempted",
 )
 # How the setting of a measurement relates to that of its claim: computed from numbers, or said.
@@ -644,10 +645,13 @@ def tally(rows: list[dict]) -> dict[str, dict[str, int]]:
 
 def score_table(rows: list[dict]) -> str:
     """The scoreboard for a terminal: the counts of each source, then each measured claim in a few short lines."""
-    lines = [("source", *VERDICTS), *((source, *map(str, counts.values())) for source, counts in tally(rows).items())]
+    tallied = tally(rows)
+    there = [verdict for verdict in VERDICTS if tallied["all"][verdict]]
+    lines = [("source", *there)]
+    lines += [(source, *(str(counts[verdict]) for verdict in there)) for source, counts in tallied.items()]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     counts = "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
-    return "\n\n".join([counts, *(_score_lines(row) for row in rows if row["verdict"] != NOT_ATTEMPTED)])
+    return "\n\n".join([counts, *(_score_lines(row) for row in rows if row["notebook"])])
 
 
 def _score_lines(row: dict) -> str:

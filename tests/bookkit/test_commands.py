@@ -77,6 +77,22 @@ def test_the_scores_as_json_have_every_claim_and_its_scale():
     assert all(row["scale"] is None or {*row["scale"]} == {"kind", "factors"} for row in rows)
 
 
+def test_claims_of_chapters_that_have_not_run_are_told_from_those_that_nobody_tests(project, monkeypatch, capsys):
+    monkeypatch.chdir(project.root)
+    ledger = project.root / "book" / "claims"
+    ledger.mkdir()
+    row = {"source": "004", "statement": "It groks.", "test": "Look.", "tier": "C"}
+    tested = row | {"basis": "proof", "rule": {"reproduced": "mean > 0", "otherwise": "refuted"}}
+    (ledger / "004.yaml").write_text(json.dumps([row | {"id": "M-01"}, tested | {"id": "M-02"}]))
+    assert bookkit(["score"]) == 0
+    heads, counts, _ = (line.split("  ") for line in capsys.readouterr().out.splitlines())
+    assert [word.strip() for word in heads if word] == ["source", "not run yet", "not attempted"]
+    assert [word.strip() for word in counts if word.strip()] == ["004", "1", "1"]
+    assert bookkit(["score", "--json"]) == 0
+    verdicts = [row["verdict"] for row in json.loads(capsys.readouterr().out)]
+    assert verdicts == ["not attempted", "not run yet"]
+
+
 def test_book_says_where_the_site_is_and_how_to_open_it(project, ran, capsys):
     assert commands.book(["--dry-run"]) == 0
     assert "book" in ran[0] and ran[0][-1] == "--dry-run"
@@ -193,9 +209,18 @@ def test_page_makes_that_page_alone_and_shows_it(project, chapters, ran, monkeyp
     assert len(shown) == 1, "a chapter that failed is not shown"
 
 
-def test_page_of_a_chapter_that_is_not_there_names_those_that_are(project, chapters, ran, capsys):
-    assert commands.page(["1"]) == 2
-    assert ran == [] and "10_waves, 11_sums" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("given", "near"),
+    [
+        ("83", "82_at_the_published_size, 81_what_the_checks_see, 80_how_fast"),
+        ("groking", "10_grokking"),
+        ("?", "none"),
+    ],
+)
+def test_page_of_a_chapter_that_is_not_there_names_those_near_it(ran, capsys, given, near):
+    assert bookkit(["page", given]) == 2 and ran == []
+    said = f"_toc.yml lists no chapter {given!r}; near it: {near}. They are all in notebooks/.\n"
+    assert capsys.readouterr().err == said
 
 
 @pytest.mark.parametrize("arguments, opened", [([], 1), (["--no-browser"], 0)])

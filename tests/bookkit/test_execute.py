@@ -277,7 +277,7 @@ def test_the_command_says_what_failed_and_returns_one(project, capsys):
     assert execute.main(["10_waves"]) == 1
     assert "10_waves.ipynb: unknown parameter epochs" in capsys.readouterr().err
     assert execute.main(["11_waves"]) == 1
-    assert "lists no notebook '11_waves', only 10_waves" in capsys.readouterr().err
+    assert "lists no chapter '11_waves'; near it: 10_waves. They" in capsys.readouterr().err
 
 
 def test_metadata_that_nobody_reads_is_refused(project):

@@ -82,7 +82,11 @@ def score(args: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m bookkit score", description=score.__doc__)
     parser.add_argument("--json", action="store_true", help="as a JSON list")
     options = parser.parse_args(args)
-    rows = claims.scoreboard(Project.find().build / "records")
+    ledger = claims.load_claims()
+    rows = claims.scoreboard(Project.find().build / "records", ledger)
+    for row in rows:
+        if row["notebook"] is None and ledger[row["id"]].rule:  # before a whole build
+            row["verdict"] = claims.NOT_RUN
     print(json.dumps(rows, indent=2, default=asdict) if options.json else claims.score_table(rows))
     return 0
 

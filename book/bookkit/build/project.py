@@ -1,5 +1,6 @@
 """Where things are: the folders of a checkout and the chapters with their settings."""
 
+import difflib
 import json
 from dataclasses import dataclass
 from functools import cached_property
@@ -80,14 +81,21 @@ class Project:
         """The notebook that a reader means by its name or its number, such as 10."""
         found = [name for name in self.notebooks if given in (name, name.partition("_")[0])]
         if len(found) != 1:
-            raise UnknownNotebook(f"_toc.yml lists no chapter {given!r}, only {', '.join(self.notebooks)}")
+            raise self._unknown(given)
         return found[0]
 
     def notebook(self, name: str) -> Path:
         """The committed notebook, without outputs."""
         if name not in self.notebooks:
-            raise UnknownNotebook(f"_toc.yml lists no notebook {name!r}, only {', '.join(self.notebooks)}")
+            raise self._unknown(name)
         return self.root / "notebooks" / f"{name}.ipynb"
+
+    def _unknown(self, given: str) -> UnknownNotebook:
+        names = {name.partition("_")[0] if given.isdigit() else name: name for name in self.notebooks}
+        near = ", ".join(names[key] for key in difflib.get_close_matches(given, names, cutoff=0.5))
+        return UnknownNotebook(
+            f"_toc.yml lists no chapter {given!r}; near it: {near or 'none'}. They are all in notebooks/."
+        )
 
     def page(self, name: str) -> Path:
         """The folder of a chapter's page alone: its own stage and site."""

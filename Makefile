@@ -24,7 +24,7 @@ setup:
 verify:     ## hold the built site (ARGS=FOLDER: any copy of it) against what this checkout holds
 links:      ## ask every outside address in the book whether it is there (needs a network)
 lock:       ## write requirements.lock anew (ARGS=--update: raise the pins of requirements.txt first); needs uv
-prove:      ## have Coq check the proofs in proofs/ (chapter 72); installs nothing
+prove:      ## have Coq check the proofs in proofs/ (chapters 72, 78 and 79); installs nothing
 	@python3 proofs/check.py $(ARGS)
 clean:      ## remove what was built; what was installed or trained stays
 	@rm -rf book/_build .snakemake

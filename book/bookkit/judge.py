@@ -18,7 +18,7 @@ SIGNS = {
     "partly": "◐",
     "not reproduced": "✗",
     "not seen at reduced scale": "◌",
-    "refuted": "✗",
+    "refuted": "≠",
     "not attempted": "○",
 }
 COLOURS = {
@@ -67,7 +67,7 @@ class Verdict:
 def badge(verdict: str) -> str:
     """A verdict as HTML: sign and word beside a bar in its colour."""
     bar = f"border-left:0.4em solid {COLOURS[verdict]};padding-left:0.4em;white-space:nowrap"
-    return f'<strong class="badge-verdict" style="{bar}">{SIGNS[verdict]} {verdict}</strong>'
+    return f'<strong class="badge-verdict" style="{bar}">{SIGNS[verdict]}&nbsp;{verdict}</strong>'
 
 
 def anchor(id: str) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import os
+from pathlib import Path
 
 import IPython.display
 import matplotlib.pyplot as plt
@@ -17,6 +18,7 @@ from bookkit import claim, figure, glue, provenance, published, style, verdicts
 from bookkit.claims import ClaimError
 from bookkit.figures import structure
 from bookkit.files import FileProblem
+from bookkit.judge import SIGNS
 from bookkit.records import ChapterError
 
 CLAIMS = [
@@ -275,13 +277,20 @@ def test_a_claim_records_statistics_and_the_verdict_of_its_rule(records):
     }
 
 
+def test_every_verdict_has_a_sign_of_its_own_and_the_front_page_explains_it():
+    assert len({*SIGNS.values()}) == len(SIGNS)
+    front = (Path(__file__).parents[2] / "book" / "index.md").read_text(encoding="utf-8")
+    explained = [line.split(" | ")[0] for line in front.splitlines() if "&nbsp;**" in line]
+    assert explained == [f"| {sign}&nbsp;**{verdict}**" for verdict, sign in SIGNS.items()]
+
+
 def test_a_refuted_claim_looks_like_any_other_and_says_what_was_found():
     result = claim("M-08", torch.tensor(40_000.0), unit="epochs")
     assert result.verdict == "refuted"
     assert "Source: about 4,000 epochs. Ours: 40,000 epochs (no setting given)" in repr(result)
-    assert "✗ refuted</strong>" in result._repr_html_() and style.VERMILLION in result._repr_html_()
+    assert "≠&nbsp;refuted</strong>" in result._repr_html_() and style.VERMILLION in result._repr_html_()
     assert "stays &amp;" not in result._repr_html_() and "epochs &amp; stays" in result._repr_html_()
-    assert result._repr_markdown_().startswith("✗ **M-08 refuted.**")
+    assert result._repr_markdown_().startswith("≠ **M-08 refuted.**")
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def entries(list_) -> dict[str, str]:
 
 def test_a_measured_claim_says_all_that_was_found_and_links_to_where(page):
     card = page.find(id="claim-m-08")
-    assert card.find("p").text == "✓ reproduced M-08 Loss < 1 & falls."
+    assert card.find("p").text == "✓\N{NO-BREAK SPACE}reproduced M-08 Loss < 1 & falls."
     assert entries(card.dl) == {
         "published": "about 4,000 epochs",
         "ours": "4,100 ± 141 epochs (n = 2 seeds, 4,000 to 4,200)",
@@ -118,7 +118,7 @@ def test_a_number_that_was_measured_once_has_no_empty_brackets():
 def test_a_refuted_claim_is_shown_like_a_reproduced_one(page):
     confirmed, refuted = page.find(id="claim-m-08"), page.find(id="claim-m-09")
     assert refuted["class"] == confirmed["class"] and not refuted.find_parent("details")
-    assert refuted.find("p").strong.text == "✗ refuted"
+    assert refuted.find("p").strong.text == "≠\N{NO-BREAK SPACE}refuted"
     assert "no number" in refuted.text
 
 

@@ -210,7 +210,7 @@ def figures_of_small_text_keep_their_size_and_scroll_under_their_caption(page):
 
 def figures_stand_out(page):
     """On white, unfiltered."""
-    cards = page.locator("article figure img").evaluate_all(
+    cards = page.locator("article :is(figure, p) img").evaluate_all(
         "images => images.map(i => getComputedStyle(i)).map(s => [s.backgroundColor, s.filter])"
     )
     assert all(card == ["rgb(255, 255, 255)", "none"] for card in cards)

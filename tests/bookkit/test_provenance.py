@@ -60,6 +60,17 @@ def test_it_says_of_a_chapter_what_it_was_made_from_and_how(book):
     assert stated["packages"]["numpy"] and stated["machine"]["cores"]
 
 
+def test_what_concerns_one_chapter_stands_apart_and_says_the_same(book):
+    whole, own = book.site / provenance.FILE, book.site / "provenance" / f"{CHAPTER}.json"
+    stated, part = json.loads(whole.read_text()), json.loads(own.read_text())
+    page = stated["pages"][f"notebooks/{CHAPTER}.html"]
+    assert part == {"commit": stated["commit"], "page": page} | stated["chapters"][CHAPTER]
+    own.write_text(own.read_text().replace("reproduced", "refuted"))
+    assert problem(book) == f"{CHAPTER}: provenance/{CHAPTER}.json does not repeat what provenance.json says"
+    own.unlink()
+    assert problem(book) == f"{CHAPTER}: provenance/{CHAPTER}.json does not repeat what provenance.json says"
+
+
 def test_a_site_that_keeps_to_it_has_no_problem(book, capsys, monkeypatch):
     assert provenance.verify(book, book.site) == []
     monkeypatch.setattr(Project, "find", classmethod(lambda cls: book))
@@ -132,7 +143,7 @@ def test_another_text_of_a_chapter_and_another_verdict_are_found(book):
     path.write_text(path.read_text().replace("The wave", "A wave"))
     stated = json.loads((book.site / provenance.FILE).read_text())
     stated["chapters"][CHAPTER]["claims"]["W-01"]["verdict"] = "refuted"
-    (book.site / provenance.FILE).write_text(json.dumps(stated))
+    provenance.write(book.site, stated)
     assert problem(book) == (
         f"{CHAPTER}: claim W-01 is 'refuted' on the site, and 'reproduced' in the baselines here"
     )
@@ -141,7 +152,7 @@ def test_another_text_of_a_chapter_and_another_verdict_are_found(book):
 def test_a_chapter_too_many_or_too_few_is_found(book):
     stated = json.loads((book.site / provenance.FILE).read_text())
     stated["chapters"]["99_more"] = stated["chapters"].pop("00_opening")
-    (book.site / provenance.FILE).write_text(json.dumps(stated))
+    provenance.write(book.site, stated)
     assert sorted(provenance.verify(book, book.site)) == [
         "00_opening: the site has no such chapter", "99_more: this checkout has no such chapter",
     ]  # fmt: skip

@@ -228,10 +228,11 @@ def test_data_and_drawing_of_a_figure_are_one_click_away(site):
 
 def test_under_a_figure_stands_the_way_to_what_it_was_made_from(site):
     """Beside the other links, and to a file that knows the page it is on."""
-    (link,) = soup(site, "notebooks/10_waves.html").find("figure").select('.legend a[href$="provenance.json"]')
+    legend = soup(site, "notebooks/10_waves.html").find("figure").select_one(".legend")
+    (link,) = legend.select('a[href="../provenance/10_waves.json"]')
     target = (site / "notebooks" / link["href"]).resolve()
     assert link.get_text() == "provenance" and link.find_parent("p").select("a.download")
-    assert json.loads(target.read_text())["pages"] == provenance.pages_of(site)
+    assert json.loads(target.read_text())["page"] == provenance.pages_of(site)["notebooks/10_waves.html"]
 
 
 def test_only_the_page_of_the_search_loads_its_index(site):

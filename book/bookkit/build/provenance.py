@@ -2,7 +2,8 @@
 
 `provenance.json` holds, for each chapter, the commit, the parameters, versions and seconds of its run, the sha256 of
 its source, of the checkpoints and other files that it names, of the data and the drawing of each figure, and its
-verdicts; and, once the site is built, the sha256 of each page.
+verdicts; and, once the site is built, the sha256 of each page. `provenance/NAME.json` repeats what concerns one
+chapter.
 """
 
 import hashlib
@@ -18,6 +19,7 @@ from bookkit.build.project import Project
 from bookkit.files import FileProblem, read_json, write_atomic
 
 FILE = "provenance.json"
+PARTS = "provenance"
 OFFERED = ("json", "svg")  # the data and the drawing of each figure
 RUN = ("started", "seconds", "peak_memory_mb", "device", "threads", "parameters", "versions")
 
@@ -79,8 +81,19 @@ def _digests(folder: Path, paths: Iterable[Path]) -> dict[str, str]:
 
 def publish(project: Project) -> None:
     """Put what staging gathered into the site that was just built, and its pages with it."""
-    stated = read_json(project.build / "stage" / FILE) | {"pages": pages_of(project.site)}
-    write_atomic(project.site / FILE, json.dumps(stated, indent=1).encode())
+    write(project.site, read_json(project.build / "stage" / FILE) | {"pages": pages_of(project.site)})
+
+
+def write(site: Path, stated: Mapping) -> None:
+    """The whole, and what a reader of one chapter wants of it."""
+    write_atomic(site / FILE, json.dumps(stated, indent=1).encode())
+    for name in stated["chapters"]:
+        write_atomic(site / PARTS / f"{name}.json", _part(stated, name))
+
+
+def _part(stated: Mapping, name: str) -> bytes:
+    page = stated["pages"].get(f"notebooks/{name}.html")
+    return json.dumps({"commit": stated["commit"], "page": page} | stated["chapters"][name], indent=1).encode()
 
 
 def commit(root: Path) -> str | None:
@@ -113,6 +126,9 @@ def _problems(project: Project, site: Path, stated: dict) -> Iterator[str]:
             continue
         if file_digest(project.notebook(name)) != chapter["source"]:
             yield f"{name}: the chapter of this checkout is another"
+        part = site / PARTS / f"{name}.json"
+        if not part.is_file() or part.read_bytes() != _part(stated, name):
+            yield f"{name}: {PARTS}/{part.name} does not repeat what {FILE} says"
         here, there = checkpoints(project, name) | files(project, name), chapter["checkpoints"] | chapter["files"]
         for place in _differing(here, there):
             yield f"{name}: {place} of this checkout is another, or only one of the two has it"

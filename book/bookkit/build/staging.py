@@ -30,8 +30,8 @@ PHONE_PIXELS, TEXT_PIXELS = 315, 8.5
 # Places of the front page that are filled in.
 MADE_HERE = {b"<!-- findings -->": pages.findings_markdown, b"<!-- sources -->": pages.sources_markdown}
 SHOWN_HERE = re.compile(rb"<!-- output of (\S+) in (notebooks/\S+\.ipynb) -->")  # a cell's, by its id
-# On the page of the environment, and in the file beside the pages: of the whole book, which alone has these two.
-MADE = f' · {{{{ref}}}}`how it was made <made-{{}}>` · <a href="../{provenance.FILE}">provenance</a>'
+# On the page of the environment, and in a file beside the pages: of the whole book, which alone has these two.
+MADE = f' · {{{{ref}}}}`how it was made <made-{{0}}>` · <a href="../{provenance.PARTS}/{{0}}.json">provenance</a>'
 PROGRESS = re.compile(r"\d+%\|.*\|.*\d|\d+(it|s)/(s|it)\b")
 
 

@@ -9,6 +9,7 @@ import datetime
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -54,6 +55,26 @@ def together(counts=(1, 2, 4, 8)) -> dict:
     }
 
 
+def formats(styles=("plain", "reversed", "simplified", "detailed")) -> dict:
+    """Seconds of a training step of every study of chapter 61: its models one after another, and as a stack."""
+    found = {}
+
+    def step(parts):
+        for model, objective in parts:
+            objective.loss(model, 0).backward()
+
+    for style in styles:
+        study = experiments.get(f"written-{style}")
+        alone = [replace(study, samples=(sample,), seeds=(seed,)) for sample, seed in study.members]
+        parts = {
+            name: [(one.build(), one.objective(None, torch.device("cpu"))) for one in studies]
+            for name, studies in (("one by one", alone), ("as a stack", [study]))
+        }
+        runs = {name: partial(step, each) for name, each in parts.items()}
+        found[style] = {"models": len(alone), "ways": summary(in_turns(runs, 5, 2), "as a stack")}
+    return found
+
+
 def memory(lengths=(10_000, 100_000, 1_000_000)) -> dict:
     """Peak megabytes of a process that decodes and checks one sum, by its digits, less those of ten digits."""
     peaks = []
@@ -79,6 +100,7 @@ def main() -> None:
     found["adder"]["by_digits"] = adder.by_digits(model, experiment.task)
     found["adder"]["grids"] = adder.grid(model, experiment)
     found["together"] = together()
+    found["formats"] = formats()
     found["million"] = million_digits.measure()
     found["memory"] = memory()
     target = ROOT / "benchmarks" / "how_fast.json"

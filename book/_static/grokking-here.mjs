@@ -122,6 +122,15 @@ const tokenTables = (w) => {
   return { q, k, v, scores, writes };
 };
 
+/** How much head h of H looks at each of some tokens, by the scores of all tokens. */
+const look = (scores, H, h, tokens) => {
+  const score = tokens.map((t) => scores[t * H + h]);
+  const top = max(...score);
+  const weights = score.map((s) => exp(s - top));
+  const total = weights.reduce((sum, weight) => sum + weight, 0);
+  return weights.map((weight) => weight / total);
+};
+
 /** Everything from pairs to logits, (n, R) of them; what lies between is kept for the gradient. */
 export const forward = (w, some) => {
   const { P, R, D, H, F } = sizes(w);
@@ -132,12 +141,9 @@ export const forward = (w, some) => {
   some.forEach(({ a, b }, row) => {
     for (let h = 0; h < H; h++) {
       const tokens = [a, b, P];
-      const score = tokens.map((t) => tables.scores[t * H + h]);
-      const top = max(...score);
-      const weights = score.map((s) => exp(s - top));
-      const total = weights[0] + weights[1] + weights[2];
+      const weights = look(tables.scores, H, h, tokens);
       tokens.forEach((t, i) => {
-        const weight = weights[i] / total;
+        const weight = weights[i];
         looked[(row * H + h) * 3 + i] = weight;
         for (let d = 0, from = (t * H + h) * D, to = row * D; d < D; d++) mid[to + d] += weight * tables.writes[from + d];
       });
@@ -282,7 +288,10 @@ export const training = (initial, seen, { lr, decay, warmup }) => {
   return { weights, step, measure, taken: () => taken };
 };
 
-/** The circle on which the residues' embeddings lie at each frequency: its share of their variance, and P points. */
+/**
+ * The circle on which the residues' embeddings lie at each frequency: its share of their variance, and where each of
+ * the R tokens lies in its plane, seen from the centre of the residues.
+ */
 export const circles = ({ W_E }) => {
   const [R, D] = W_E.shape;
   const P = R - 1;
@@ -303,7 +312,7 @@ export const circles = ({ W_E }) => {
     .sort((one, other) => other.share - one.share);
 };
 
-/** Each residue in the plane of two directions, made orthogonal. */
+/** Each token in the plane of two directions, made orthogonal. */
 const plane = (E, c, s, P, D) => {
   const dot = (x, y) => x.reduce((sum, value, i) => sum + value * y[i], 0);
   const unit = (x) => x.map((value) => value / (sqrt(dot(x, x)) || 1));
@@ -312,10 +321,21 @@ const plane = (E, c, s, P, D) => {
   const other = unit(s.map((value, i) => value - along * one[i]));
   const centre = new Float64Array(D);
   for (let t = 0; t < P; t++) for (let d = 0; d < D; d++) centre[d] += E[t * D + d] / P;
-  return Array.from({ length: P }, (_, t) => {
+  return Array.from({ length: P + 1 }, (_, t) => {
     const own = Array.from({ length: D }, (_, d) => E[t * D + d] - centre[d]);
     return [dot(own, one), dot(own, other)];
   });
+};
+
+/** What each head reads of the pairs (a, b), for every b, in a plane where the tokens lie at these points: H petals. */
+export const petals = (w, points, a) => {
+  const { P, H } = sizes(w);
+  const { scores } = tokenTables(w);
+  const read = (h, tokens) => {
+    const weights = look(scores, H, h, tokens);
+    return [0, 1].map((axis) => tokens.reduce((sum, t, i) => sum + weights[i] * points[t][axis], 0));
+  };
+  return Array.from({ length: H }, (_, h) => Array.from({ length: P }, (_, b) => read(h, [a, b, P])));
 };
 
 /** How far it has come, in words. */
@@ -355,14 +375,23 @@ const LINES = [1, -1, -3, -5]
   })
   .join("");
 
-/** Each residue in the colour of the place that it should have on the circle. */
-const circle = ({ k, points }, P) => {
-  const size = max(...points.flat().map(abs)) || 1;
+/** What is drawn of the weights: the strongest circles, and the petals of the heads in the plane of the first. */
+const picture = (weights) => {
+  const strongest = circles(weights).slice(0, SHOWN);
+  return { strongest, read: petals(weights, strongest[0].points, 0) };
+};
+
+/** A point for each residue, in the colour of its place on a perfect circle; size: of what fills the drawing. */
+const dots = (points, k, size) => {
   const place = (value) => ((42 * value) / size).toFixed(1);
+  const P = points.length;
   return points
     .map(([x, y], t) => `<circle cx="${place(x)}" cy="${place(y)}" r="2.6" fill="${hue((k * t) % P, P)}"/>`)
     .join("");
 };
+
+const panel = (drawn, label, words) =>
+  `<div><svg viewBox="-50 -50 100 100" role="img" aria-label="${label}">${drawn}</svg><p>${words}</p></div>`;
 
 // --- the element ---
 
@@ -388,12 +417,15 @@ const CONTENT = `
   .key { display: flex; flex-wrap: wrap; gap: 0.2rem 1.2rem; font-size: 0.9em; }
   .key span::before { content: ""; display: inline-block; width: 1.6em; margin-right: 0.4em; vertical-align: middle; border-top: 3px solid ${TRAIN}; }
   .key .test::before { border-top: 3px dashed ${TEST}; }
-  .circles { display: grid; grid-template-columns: repeat(${SHOWN}, minmax(0, 1fr)); gap: 0.5rem; text-align: center; }
-  .circles p { font-size: 0.9em; font-variant-numeric: tabular-nums; }
+  .back { display: flex; gap: 0.8rem; align-items: center; }
+  .back input { flex: 1; min-width: 0; height: 1.8rem; margin: 0; accent-color: var(--pst-color-primary, #0a5c80); }
+  .panels { display: grid; grid-template-columns: repeat(${SHOWN}, minmax(0, 1fr)); gap: 0.5rem; text-align: center; }
+  .panels p { font-size: 0.9em; font-variant-numeric: tabular-nums; }
   :focus-visible { outline: 3px solid var(--focus, Highlight); outline-offset: 2px; border-radius: 3px; }
   @container (min-width: 40rem) {
     .training { grid-template-columns: repeat(2, minmax(0, 1fr)); padding: 1.25rem 1.5rem; }
     .wide { grid-column: 1 / -1; }
+    .tall { grid-row: span 2; }
     #told { min-height: 2.8em; }
   }
   slot { display: none; }
@@ -402,14 +434,19 @@ const CONTENT = `
 <section class="training" aria-label="A network that is trained here">
   <div class="buttons wide"><button id="go" type="button">Train</button><button id="again" type="button">Start again</button></div>
   <p id="told" class="wide" role="status"></p>
-  <figure>
+  <label class="back wide">Look back <input type="range" id="back" min="0" max="0" step="1"></label>
+  <figure class="tall">
     <figcaption>Loss (nats) by training step</figcaption>
     <svg id="losses" viewBox="0 0 ${WIDE} ${HIGH}" role="img" aria-label="Loss on training pairs and on unseen pairs by training step, logarithmic" aria-describedby="told"></svg>
     <div class="key"><span>training pairs</span><span class="test">unseen pairs</span></div>
   </figure>
   <figure>
     <figcaption>Residues at the ${SHOWN} strongest frequencies, coloured by their place on a perfect circle</figcaption>
-    <div class="circles"></div>
+    <div id="circles" class="panels"></div>
+  </figure>
+  <figure>
+    <figcaption>Petals: what each head reads of 0 and every other residue, in the plane of the strongest frequency</figcaption>
+    <div id="petals" class="panels"></div>
   </figure>
 </section>
 <slot></slot>`;
@@ -429,6 +466,10 @@ class GrokkingHere extends HTMLElement {
       this.#show();
     };
     this.#at("again").onclick = () => this.#begin();
+    this.#at("back").oninput = () => {
+      this.#pause();
+      this.#show(Number(this.#at("back").value));
+    };
     this.#begin();
   }
 
@@ -443,8 +484,13 @@ class GrokkingHere extends HTMLElement {
     const bytes = (name) => Uint8Array.from(atob(this.getAttribute(name)), (letter) => letter.charCodeAt(0));
     const settings = { lr: this.#number("lr"), decay: this.#number("decay"), warmup: this.#number("warmup") };
     this.#run = training(tensors(bytes("weights")), bytes("seen"), settings);
-    this.#history = [this.#run.measure()];
+    this.#history = [];
+    this.#remember();
     this.#show();
+  }
+
+  #remember() {
+    this.#history.push({ ...this.#run.measure(), ...picture(this.#run.weights) });
   }
 
   #go() {
@@ -454,7 +500,7 @@ class GrokkingHere extends HTMLElement {
       const until = performance.now() + 40;
       do {
         this.#run.step();
-        if (this.#run.taken() % EVERY === 0) this.#history.push(this.#run.measure());
+        if (this.#run.taken() % EVERY === 0) this.#remember();
       } while (performance.now() < until && this.#run.taken() < this.#number("steps"));
       this.#show();
       if (this.#run.taken() >= this.#number("steps")) this.#pause();
@@ -469,19 +515,26 @@ class GrokkingHere extends HTMLElement {
     if (this.#run) this.#at("go").textContent = "Train";
   }
 
-  #show() {
-    const [steps, { step }] = [this.#number("steps"), this.#history.at(-1)];
+  /** What there was at one of the measurements; without a number, at the last. */
+  #show(shown = this.#history.length - 1) {
+    const [steps, history] = [this.#number("steps"), this.#history.slice(0, shown + 1)];
+    const { step, strongest, read } = history.at(-1);
+    Object.assign(this.#at("back"), { max: this.#history.length - 1, value: shown });
+    this.#at("back").setAttribute("aria-valuetext", `step ${step}`);
     // A screen reader says every change: so many are enough.
-    if (step % (10 * EVERY) === 0 || !this.#frame || step >= steps) say(this.#at("told"), describe(this.#history, steps));
+    if (step % (10 * EVERY) === 0 || !this.#frame || step >= steps) say(this.#at("told"), describe(history, steps));
     this.#at("losses").innerHTML =
-      LINES + curve(this.#history, "trainLoss", steps, TRAIN, "") + curve(this.#history, "testLoss", steps, TEST, 'stroke-dasharray="6 4"');
-    const P = this.#run.weights.W_E.shape[0] - 1;
-    this.shadowRoot.querySelector(".circles").innerHTML = circles(this.#run.weights)
-      .slice(0, SHOWN)
-      .map((one) => {
-        const words = `frequency ${one.k}: ${(100 * one.share).toFixed(0)} %`;
-        return `<div><svg viewBox="-50 -50 100 100" role="img" aria-label="The residues at ${words} of the variance">${circle(one, P)}</svg><p>${words}</p></div>`;
+      LINES + curve(history, "trainLoss", steps, TRAIN, "") + curve(history, "testLoss", steps, TEST, 'stroke-dasharray="6 4"');
+    const size = (points) => max(...points.flat().map(abs)) || 1;
+    this.#at("circles").innerHTML = strongest
+      .map(({ k, share, points }) => {
+        const [words, residues] = [`frequency ${k}: ${(100 * share).toFixed(0)}\u00a0%`, points.slice(0, -1)];
+        return panel(dots(residues, k, size(residues)), `The residues at ${words} of the variance`, words);
       })
+      .join("");
+    const [{ k, points }] = strongest;
+    this.#at("petals").innerHTML = read
+      .map((petal, h) => panel(dots(petal, k, size(points)), `What head ${h} reads of 0 and each residue`, `head ${h}`))
       .join("");
   }
 }

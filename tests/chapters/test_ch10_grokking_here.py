@@ -11,6 +11,7 @@ import torch
 from browsing import DESK, PHONE, SEND, fixtures_of, floats, told, words
 
 from arithlib import experiments
+from arithlib.analysis.attention import attention_grid
 from arithlib.analysis.circles import circle_plane
 from arithlib.analysis.fourier import power_spectrum
 from arithlib.experiments import ModularObjective
@@ -133,7 +134,23 @@ def test_the_circles_are_those_of_the_library(shown):
     np.testing.assert_allclose([one["share"] for one in drawn[:5]], shares, rtol=1e-5)
     centred = residues - residues.mean(0)
     expected = centred @ circle_plane(centred, int(order[0]))
-    np.testing.assert_allclose(drawn[0]["points"], expected, atol=1e-5)
+    np.testing.assert_allclose(drawn[0]["points"][:59], expected, atol=1e-5)
+
+
+@pytest.mark.browser
+def test_the_petals_are_what_heads_read_of_all_pairs_of_one_residue(shown):
+    """By the attention of torch, of each token where its embedding lies in the plane of the strongest frequency."""
+    script = "const w = begin().weights, [one] = m.circles(w); return [one.k, m.petals(w, one.points, given)]"
+    k, drawn = compute(shown, script, 7)
+    model = EXPERIMENT.build().double()
+    embedded = model.W_E.detach()
+    centre = embedded[:59].mean(0)
+    places = (embedded - centre) @ circle_plane(embedded[:59] - centre, k)
+    pattern = attention_grid(model)[0][7]  # (b, token, head)
+    tokens = torch.tensor([[7, b, 59] for b in range(59)])
+    expected = torch.einsum("bth,btx->hbx", pattern, places[tokens])
+    assert (pattern[:, 0] - 1 / 3).abs().max() > 0.01  # attention is not even, before the first step as well
+    np.testing.assert_allclose(drawn, expected, atol=1e-5)
 
 
 @pytest.mark.browser
@@ -146,10 +163,20 @@ def test_a_reader_trains_pauses_and_begins_again(shown):
     shown.get_by_role("button", name="Pause").click()
     said = told(shown, "#told", "Step ")
     assert int(re.match(r"Step (\d+) of 1500", said)[1]) >= 30
-    assert shown.locator(".circles circle").count() == 3 * 59
+    assert shown.locator("#circles circle").count() == 3 * 59
+    assert shown.locator("#petals circle").count() == 2 * 59
     train.wait_for()
     shown.wait_for_timeout(200)
     assert words(shown) == said  # it rests
+    back, circles = shown.get_by_label("Look back"), shown.locator("#circles")
+    last, now = int(back.input_value()), circles.inner_html()
+    assert last == int(back.get_attribute("max")) >= 3
+    back.fill("1")
+    assert told(shown, "#told", "Step 10 of 1500.")
+    assert back.get_attribute("aria-valuetext") == "step 10"
+    assert circles.inner_html() != now
+    back.fill(str(last))
+    assert words(shown) == said and circles.inner_html() == now
     shown.get_by_role("button", name="Start again").click()
     assert told(shown, "#told", "Step 0 of 1500.")
 

@@ -497,6 +497,7 @@ const CONTENT = `
   textarea, select, input {
     width: 100%; min-width: 0; box-sizing: border-box; margin: 0; accent-color: var(--pst-color-primary, #0a5c80);
   }
+  input[type="range"] { height: 1.5rem; }
   textarea, select, input[type="number"], button {
     min-height: 2.2rem; padding: 0.2rem 0.5rem; font: inherit; color: inherit; border-radius: 0.4rem;
     background: var(--pst-color-surface, ButtonFace); border: 1px solid var(--pst-color-border, GrayText);

@@ -250,7 +250,7 @@ const CONTENT = `
   .network > * { min-width: 0; }
   .numbers { display: grid; gap: 0.7rem 2rem; }
   .number-field { display: grid; grid-template-columns: 1fr auto; gap: 0.3rem 0.6rem; align-items: center; }
-  .number-field input[type="range"] { grid-column: 1 / -1; width: 100%; min-width: 0; height: 1.3rem; margin: 0; }
+  .number-field input[type="range"] { grid-column: 1 / -1; width: 100%; min-width: 0; height: 1.5rem; margin: 0; }
   input[type="number"] {
     width: 5.5rem; min-height: 2.2rem; box-sizing: border-box; padding: 0.2rem 0.5rem; font: inherit; color: inherit;
     background: var(--pst-color-surface, Field); border: 1px solid var(--pst-color-border, GrayText); border-radius: 0.4rem;

@@ -86,6 +86,7 @@ const CONTENT = `
   .controls { display: grid; gap: 0.6rem 1.5rem; grid-template-columns: repeat(auto-fit, minmax(13rem, 1fr)); align-items: end; }
   label { display: grid; gap: 0.2rem; }
   input { width: 100%; min-width: 0; box-sizing: border-box; margin: 0; accent-color: var(--pst-color-primary, #0a5c80); }
+  input[type="range"] { height: 1.5rem; }
   input[type="text"], button {
     min-height: 2.2rem; padding: 0.2rem 0.5rem; font: inherit; color: inherit; border-radius: 0.4rem;
     background: var(--pst-color-surface, ButtonFace); border: 1px solid var(--pst-color-border, GrayText);

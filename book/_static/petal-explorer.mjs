@@ -185,7 +185,7 @@ const CONTENT = `
   .key, .slider span { font-variant-numeric: tabular-nums; }
   .controls { display: grid; gap: 0.6rem; }
   .slider { display: grid; grid-template-columns: 1fr auto; column-gap: 0.5rem; }
-  .slider input { grid-column: 1 / -1; width: 100%; min-width: 0; height: 1.3rem; margin: 0.2rem 0 0; outline-offset: 0; }
+  .slider input { grid-column: 1 / -1; width: 100%; min-width: 0; height: 1.5rem; margin: 0.1rem 0 0; outline-offset: 0; }
   input { accent-color: var(--pst-color-primary, #0a5c80); cursor: pointer; }
   var { font-family: Georgia, serif; }
   sub { font-size: 0.7em; line-height: 0; }

@@ -125,7 +125,9 @@ def test_a_page_can_be_read(page, name, thin_out):
     images_are_there_and_described(page)
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"], widest(page)
     if name in CHAPTERS:
-        figures_of_small_text_keep_their_size_and_scroll_under_their_caption(page)
+        figures_of_small_text_keep_the_width_that_it_needs_and_scroll_under_their_caption(page)
+        low = "all => all.filter(e => e.getBoundingClientRect().height < 24).map(e => e.textContent)"
+        assert page.locator("figcaption .legend a").evaluate_all(low) == [], "too small for a finger"
     page.set_viewport_size(DESK)
     too_wide = "all => all.filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.textContent.slice(0, 60))"
     listings = page.locator("article :is(.cell_input, .cell_output) pre:visible")
@@ -191,19 +193,23 @@ def images_are_there_and_described(page):
     assert page.locator("img:visible").evaluate_all(bad) == []
 
 
-def figures_of_small_text_keep_their_size_and_scroll_under_their_caption(page):
+def figures_of_small_text_keep_the_width_that_it_needs_and_scroll_under_their_caption(page):
     shown = page.locator("figure:has(figcaption) img").evaluate_all(
         """images => images.map(i => {
             const figure = i.closest('figure'), caption = figure.querySelector('figcaption');
             const before = caption.getBoundingClientRect().left;
             figure.scrollLeft = 50;
-            return {wide: i.classList.contains('wide'), scale: i.getBoundingClientRect().width / i.naturalWidth,
+            const {width} = i.getBoundingClientRect(), needed = parseFloat(i.style.width);
+            return {wide: i.classList.contains('wide'), scale: width / i.naturalWidth, width, needed,
                     scrolls: getComputedStyle(figure).overflowX == 'auto', scrolled: figure.scrollLeft,
                     shift: caption.getBoundingClientRect().left - before};
         })"""
     )
     for figure in shown:
-        assert figure["scale"] > (0.84 if figure["wide"] else 0.6), figure
+        if figure["wide"]:
+            assert abs(figure["width"] - figure["needed"]) < 1, figure
+        else:
+            assert figure["scale"] > 0.6, figure
         assert figure["scrolls"] == figure["wide"] == (figure["scrolled"] > 0), figure
         assert abs(figure["shift"]) < 2, figure
 

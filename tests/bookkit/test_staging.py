@@ -190,13 +190,17 @@ def test_a_glued_number_may_stand_beside_a_figure():
     assert staging.add_figure_metadata(nbformat.v4.new_notebook(cells=[cell])) == [KEY]
 
 
-@pytest.mark.parametrize(("inches", "points", "scrolls"), [(5.6, 11, False), (5.6, 8, True), (7.2, 11, True)])
-def test_a_figure_whose_text_a_phone_would_shrink_too_much_scrolls_there(inches, points, scrolls):
+@pytest.mark.parametrize(
+    ("inches", "points", "width"), [(5.6, 11, None), (5.6, 10, "356px"), (5.6, 8, "442px"), (7.2, 11, "414px")]
+)
+def test_a_figure_whose_text_a_phone_would_shrink_too_much_keeps_the_width_that_it_needs(inches, points, width):
     output = figure_output("<svg/>")
     output.metadata["bookkit"] |= {"inches": inches, "points": points}
     cell = new_code_cell("figure(...)", outputs=[output])
     staging.add_figure_metadata(nbformat.v4.new_notebook(cells=[cell]))
-    assert ("wide" in cell.metadata["mystnb"]["image"].get("classes", "")) == scrolls
+    image = cell.metadata["mystnb"]["image"]
+    assert ("wide" in image.get("classes", "")) == (width is not None)
+    assert image.get("width") == width
 
 
 def test_marked_places_of_the_front_page_are_filled_in(book, monkeypatch):

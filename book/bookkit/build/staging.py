@@ -7,6 +7,7 @@ caption, label and alternative text that its `figure(...)` call recorded.
 """
 
 import json
+import math
 import re
 import sys
 from collections.abc import Mapping
@@ -25,8 +26,9 @@ from bookkit.files import FileProblem
 NO_PAGES = {"bookkit", "claims", "sources", "workflow"}  # folders of book/ that hold none
 BESIDE = {"book/glossary", "book/references"}  # pages that every chapter leans on
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
-# On a phone of 360 pixels: the width of a drawing inside its card, and the smallest text that is read with ease.
-PHONE_PIXELS, TEXT_PIXELS = 315, 8.5
+# On a phone of 360 pixels: the width of a drawing inside its card, the card's edges, and the smallest text that is
+# read with ease.
+PHONE_PIXELS, CARD_PIXELS, TEXT_PIXELS = 315, 13, 8.5
 # Places of the front page that are filled in.
 MADE_HERE = {b"<!-- findings -->": pages.findings_markdown, b"<!-- sources -->": pages.sources_markdown}
 SHOWN_HERE = re.compile(rb"<!-- output of (\S+) in (notebooks/\S+\.ipynb) -->")  # a cell's, by its id
@@ -300,16 +302,21 @@ def add_figure_metadata(notebook: NotebookNode, links: str = "") -> list[str]:
         downloads = f"{{download}}`data </figures/{key}.json>` · {{download}}`drawing </figures/{key}.svg>`{links}"
         cell.metadata["mystnb"] = {
             "figure": {"name": key, "caption": f"{note['caption']}\n\n{downloads}"},
-            "image": {"alt": note["alt"]} | ({"classes": "wide"} if _is_wide(note) else {}),
+            "image": {"alt": note["alt"]} | _on_a_phone(note),
         }
         keys.append(key)
     return keys
 
 
-def _is_wide(note: dict) -> bool:
-    """Whether a phone would show the smallest text too small, so that the figure scrolls there (book.css)."""
-    scale = PHONE_PIXELS / (96 * note["inches"])
-    return scale * note["points"] * 96 / 72 < TEXT_PIXELS
+def _on_a_phone(note: dict) -> dict:
+    """Options of a figure whose smallest text a phone would show too small: the width that it keeps there (book.css).
+
+    It scrolls sideways, by no more than that text needs. Its width is for phones alone, so that it is no thumbnail.
+    """
+    needed = TEXT_PIXELS * 72 * note["inches"] / note["points"]
+    if needed <= PHONE_PIXELS:
+        return {}
+    return {"classes": "wide no-scaled-link", "width": f"{math.ceil(needed + CARD_PIXELS)}px"}
 
 
 def _readable_json(arrays: dict[str, np.ndarray]) -> bytes:

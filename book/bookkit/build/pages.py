@@ -150,7 +150,7 @@ def _counts(counts: Mapping[str, int]) -> str:
 def _card(row: dict, claim: Claim) -> str:
     """One measured claim: what is said, what was published, what we found, where, and what made the verdict."""
     page = f"../notebooks/{row['notebook']}.html"
-    where = f'<a href="{page}#{anchor(row["id"])}">{_text(row["notebook"])}</a>'
+    where = f'<a href="{page}#{anchor(row["id"])}">{_name(row["notebook"])}</a>'
     if row["figure"]:
         where += f', <a href="{page}#{row["figure"]}">figure {_text(row["figure"])}</a>'
     entries = {
@@ -231,6 +231,11 @@ def _list(entries: Mapping[str, str]) -> str:
 def _text(text: str) -> str:
     """Escaped, and on one line: a blank line would end the HTML block."""
     return html.escape(" ".join(str(text).split()))
+
+
+def _name(name: str) -> str:
+    """A name in a link: a narrow page may break it after an underscore rather than within a word."""
+    return _text(name).replace("_", "_<wbr>")
 
 
 # --- findings ---

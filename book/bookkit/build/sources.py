@@ -27,7 +27,7 @@ from pathlib import Path
 
 import yaml
 
-from bookkit.build.pages import SOURCES, STYLE, _counts, _list, _text, findings, source_numbers
+from bookkit.build.pages import SOURCES, STYLE, _counts, _list, _name, _text, findings, source_numbers
 from bookkit.claims import (
     INTERACTIVE,
     NOT_ATTEMPTED,
@@ -384,7 +384,7 @@ def _card(row: dict, claim: Claim, record: dict | None) -> str:
         measurement = Measurement.of(record["measured"], record["unit"])
         ours = Verdict(claim, measurement, row["verdict"], row["scale"], record.get("note")).ours()
         page = f"../notebooks/{row['notebook']}.html"
-        where = f'<a href="{page}#{anchor(claim.id)}">{_text(row["notebook"])}</a>'
+        where = f'<a href="{page}#{anchor(claim.id)}">{_name(row["notebook"])}</a>'
         if row["figure"]:
             where += f', <a href="{page}#{row["figure"]}">figure {_text(row["figure"])}</a>'
         entries |= {"ours": _text(ours), "measured in": where}

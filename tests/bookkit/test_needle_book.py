@@ -72,3 +72,11 @@ def test_its_chapter_was_built_for_itself_and_ran_once(built):
     assert chapter.find("figure", id="needle-share") and "reproduced" in chapter.find(id="claim-b-01").get_text()
     made = (alone / "notebooks" / "10_needle.html").stat().st_mtime
     assert (build / "executed" / "10_needle.ipynb").stat().st_mtime < made < (build / "checked").stat().st_mtime
+
+
+def test_the_script_that_enlarges_figures_is_where_there_are_some(built):
+    loads = {
+        name: bool(page(built, name).select("script[src*=enlarge]"))
+        for name in ("notebooks/10_needle.html", "book/index.html")
+    }
+    assert loads == {"notebooks/10_needle.html": True, "book/index.html": False}

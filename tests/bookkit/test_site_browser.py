@@ -308,6 +308,26 @@ def test_the_keyboard_reaches_a_link_and_shows_where_it_is(page):
     assert "solid" in outline and "3px" in outline, outline
 
 
+def test_a_figure_is_enlarged_by_a_click_or_from_the_keyboard(page):
+    page.emulate_media(color_scheme="dark")
+    page.goto(CHAPTERS[0])
+    figure, shown = page.locator("figure:has(figcaption .legend)").first, page.locator("dialog.enlarged")
+    image, button = figure.locator("img"), figure.get_by_role("button", name="enlarge")
+    for size in (PHONE, DESK):
+        page.set_viewport_size(size)
+        image.click()
+        large = shown.get_by_role("img", name=image.get_attribute("alt"))
+        assert large.bounding_box()["width"] > 1.2 * image.bounding_box()["width"]
+        assert large.evaluate("e => getComputedStyle(e).filter") == "none"  # the theme would dim it in the dark
+        page.keyboard.press("Escape")
+        assert not shown.is_visible()
+    button.focus()
+    page.keyboard.press("Enter")
+    assert violations(page, {"runOnly": STANDARD}) == []
+    shown.get_by_role("button", name="Close").click()
+    assert not shown.is_visible() and button.evaluate("e => e === document.activeElement")
+
+
 def test_a_solution_opens_from_the_keyboard(page):
     page.set_viewport_size(DESK)
     name = next(name for name in CHAPTERS if "solution" in (SITE / name).read_text("utf8"))

@@ -1,0 +1,23 @@
+// Figures at the size of the window: by a click, or by the button under each; Escape or another click closes it.
+// Not loaded as a module, so that it also works on pages that are opened as files. bookkit.sphinx.enlarge loads it.
+
+{
+  const shown = Object.assign(document.createElement("dialog"), { className: "enlarged", ariaLabel: "Figure, enlarged" });
+  const close = Object.assign(document.createElement("button"), { type: "button", textContent: "Close" });
+  shown.onclick = () => shown.close();
+  document.body.append(shown);
+
+  const enlarge = ({ src, alt }) => {
+    shown.replaceChildren(close, Object.assign(new Image(), { src, alt }));
+    shown.showModal();
+  };
+
+  for (const figure of document.querySelectorAll("article figure:has(figcaption .legend)")) {
+    const [image, links] = ["img", ".legend p:last-child"].map((part) => figure.querySelector(part));
+    const button = Object.assign(document.createElement("button"), { type: "button", textContent: "enlarge" });
+    const added = Object.assign(document.createElement("span"), { className: "enlarge" });
+    added.append(button, " · ");
+    links.prepend(added);
+    button.onclick = image.onclick = () => enlarge(image);
+  }
+}

@@ -132,9 +132,11 @@ def own() -> list[Experiment]:
     for note in sorted(local_folder().glob("*.json")):
         if experiments.find(note.stem) is None and ".certificate" not in note.name:
             try:
-                found.append(_described(note)[0])
+                described, _ = _described(note)
             except CheckpointError:  # damaged, or of a kind that is not known here: `read` says which
-                pass
+                continue
+            if described.name == note.stem:  # else a copy under another name, which nothing can read
+                found.append(described)
     return found
 
 

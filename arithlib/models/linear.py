@@ -1,7 +1,7 @@
 """Matrix products on a CPU by oneDNN, with their gradients, and chosen entries of one.
 
-torch itself asks MKL, which keeps to AVX2 on processors that are not Intel's; oneDNN takes less than half as long
-there. It arranges the weights anew for every call, which few rows do not repay.
+torch itself asks MKL, which keeps to AVX2 on processors that are not Intel's; oneDNN uses
+their wider instructions. It arranges the weights anew for every call, which few rows do not repay.
 """
 
 import warnings

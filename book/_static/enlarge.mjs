@@ -2,22 +2,26 @@
 // Not loaded as a module, so that it also works on pages that are opened as files. bookkit.sphinx.enlarge loads it.
 
 {
-  const shown = Object.assign(document.createElement("dialog"), { className: "enlarged", ariaLabel: "Figure, enlarged" });
+  const shown = Object.assign(document.createElement("dialog"), { className: "enlarged" });
   const close = Object.assign(document.createElement("button"), { type: "button", textContent: "Close" });
   shown.onclick = () => shown.close();
   document.body.append(shown);
 
-  const enlarge = ({ src, alt }) => {
+  const enlarge = ({ src, alt }, number) => {
+    shown.setAttribute("aria-label", `${number}, enlarged`);
     shown.replaceChildren(close, Object.assign(new Image(), { src, alt }));
     shown.showModal();
   };
 
   for (const figure of document.querySelectorAll("article figure:has(figcaption .legend)")) {
-    const [image, links] = ["img", ".legend p:last-child"].map((part) => figure.querySelector(part));
+    const parts = ["img", ".legend p:last-child", ".caption-number"];
+    const [image, links, caption] = parts.map((part) => figure.querySelector(part));
+    const number = caption.textContent.trim();
     const button = Object.assign(document.createElement("button"), { type: "button", textContent: "enlarge" });
     const added = Object.assign(document.createElement("span"), { className: "enlarge" });
+    button.setAttribute("aria-label", `enlarge ${number}`);
     added.append(button, " · ");
     links.prepend(added);
-    button.onclick = image.onclick = () => enlarge(image);
+    button.onclick = image.onclick = () => enlarge(image, number);
   }
 }

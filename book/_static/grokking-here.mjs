@@ -519,10 +519,14 @@ class GrokkingHere extends HTMLElement {
   #show(shown = this.#history.length - 1) {
     const [steps, history] = [this.#number("steps"), this.#history.slice(0, shown + 1)];
     const { step, strongest, read } = history.at(-1);
-    Object.assign(this.#at("back"), { max: this.#history.length - 1, value: shown });
-    this.#at("back").setAttribute("aria-valuetext", `step ${step}`);
-    // A screen reader says every change: so many are enough.
-    if (step % (10 * EVERY) === 0 || !this.#frame || step >= steps) say(this.#at("told"), describe(history, steps));
+    const last = this.#history.length - 1;
+    Object.assign(this.#at("back"), { max: last, value: shown, disabled: last === 0 });
+    // A screen reader says every change: so many are enough, and of a slider that is moved it says the step already.
+    if (step % (10 * EVERY) === 0 || !this.#frame || step >= steps) {
+      this.#at("back").setAttribute("aria-valuetext", `step ${step}`);
+      this.#at("told").setAttribute("aria-live", shown < last ? "off" : "polite");
+      say(this.#at("told"), describe(history, steps));
+    }
     this.#at("losses").innerHTML =
       LINES + curve(history, "trainLoss", steps, TRAIN, "") + curve(history, "testLoss", steps, TEST, 'stroke-dasharray="6 4"');
     const size = (points) => max(...points.flat().map(abs)) || 1;

@@ -1,6 +1,7 @@
 """The command line says what it did, and what was wrong in one line."""
 
 import dataclasses
+import json
 import re
 import subprocess
 import sys
@@ -58,6 +59,9 @@ def test_a_run_that_nobody_registered_is_known_by_its_note(monkeypatch, tmp_path
     experiments.register([mine])
     checkpoints.make("mine", device="cpu", progress=False)
     (tmp_path / "damaged.json").write_text("{")
+    note = json.loads((tmp_path / "mine.json").read_text())
+    for stem, name in (("numbered", 5), ("kept", "mine"), ("older", "abacus-cpu-s0")):
+        (tmp_path / f"{stem}.json").write_text(json.dumps(note | {"name": name}))
     del experiments.EXPERIMENTS["mine"]
     assert main(["train", "mine"]) == 0
     assert capsys.readouterr().out == "mine: matching weights are here already; --retrain makes them again.\n"

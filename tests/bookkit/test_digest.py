@@ -194,6 +194,7 @@ def edit(root, name, old, new):
         ("checkpoints/wave-1.safetensors", "one more seed"),
         ("measured/speed.json", "[1, 3]"),
         ("requirements.txt", FILES["requirements.txt"].replace("2.13.0", "2.13.1")),
+        ("requirements-weights.txt", "weights-of-a-model==1.0\n"),
         ("book/claims/004.yaml", FILES["book/claims/004.yaml"].replace("10_waves, value: 1", "10_waves, value: 2")),
         (
             "book/claims/004.yaml",

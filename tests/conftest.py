@@ -27,7 +27,10 @@ QUIET = """--headless --no-sandbox --disable-gpu --disable-quic --no-first-run -
 QUIET.append("--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1")
 
 # Files go to the processes in this order, and one that takes minutes, begun last, would run on alone.
-LONGEST = ("test_site_browser.py", "test_ch72_proof_assistant.py", "test_workflow.py")
+LONGEST = (
+    "test_site_browser.py", "test_ch72_proof_assistant.py", "test_workflow.py", "test_ch72_certified_adder.py",
+    "test_ch82_published_tables.py",
+)  # fmt: skip
 
 
 def pytest_collection_modifyitems(items):

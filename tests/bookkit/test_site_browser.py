@@ -143,6 +143,7 @@ def test_a_page_can_be_read(page, name, thin_out):
         figures_stand_out(page)
         assert violations(page, {"runOnly": {"type": "rule", "values": COLOURS}}) == [], f"in {mode} mode"
     assert page.locator("article figure img").count() or name not in CHAPTERS, "a chapter without a figure"
+    assert page.locator("svg[data-icon]").count() and not page.locator("svg[data-icon] animate").count(), "no icon"
     assert page.faults == []
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
+import pydata_sphinx_theme
 import pytest
 import yaml
 from bs4 import BeautifulSoup
@@ -23,7 +24,7 @@ from bookkit.build.checks import check_site
 from bookkit.build.layers import ROOMS, files
 from bookkit.build.pages import source_numbers
 from bookkit.build.project import Project
-from bookkit.build.site import build_site, name_icon
+from bookkit.build.site import ICON, ICONS, build_site, name_icon, trim_icons
 
 # Sphinx keeps much between two builds, so that each has a process of its own; they are forked from one that has
 # imported what takes five times as long as to build the tiny book. Windows has no such processes, and starts anew.
@@ -269,6 +270,20 @@ def test_the_page_that_leads_to_the_first_names_an_icon_once(tmp_path):
     home.write_text("<html>a page of its own</html>")
     name_icon(tmp_path)
     assert home.read_text() == "<html>a page of its own</html>"
+
+
+def test_of_the_icons_of_the_theme_those_that_are_named_are_left(site, tmp_path):
+    (whole,) = (Path(pydata_sphinx_theme.__file__).parent / "theme").rglob("fontawesome.js")
+    trimmed = {found[1] for found in ICON.finditer((site / ICONS).read_text("utf8"))}
+    assert {"magnifying-glass", "xmark"} < trimmed < {found[1] for found in ICON.finditer(whole.read_text("utf8"))}
+    assert (site / ICONS).stat().st_size < whole.stat().st_size / 10 and not (site / f"{ICONS}.map").exists()
+    (tmp_path / ICONS).parent.mkdir(parents=True)
+    shutil.copy(whole, tmp_path / ICONS)
+    (tmp_path / "page.html").write_text('<i class="fa-lg fa-search"></i> <i class="fas fa-hippo"></i>')
+    (tmp_path / "_static" / "sheet.js").write_text("toggle('fa-house-user')")
+    trim_icons(tmp_path)
+    script = (tmp_path / ICONS).read_text("utf8")
+    assert {found[1] for found in ICON.finditer(script)} == {"magnifying-glass", "hippo", "house-user"}
 
 
 def test_every_module_of_the_library_is_in_the_reference():

@@ -2,7 +2,7 @@
 //
 // A page that uses it loads this module; there is nothing else to load. What stands between the tags is shown where
 // no script runs, and on paper. weights: a safetensors file in base64. certificate: the JSON of its certificate.
-// brief: adds, and leaves out the proof.
+// brief: adds, shows a column when asked, and leaves out the proof.
 // The network is arithlib.models.column with a window of one column, and the proof that of
 // arithlib.certify.checker: the tests compare both with what is computed here, number by number.
 
@@ -506,7 +506,9 @@ const CONTENT = `
   button { cursor: pointer; }
   button:hover { border-color: var(--pst-color-primary, #0a5c80); }
   :focus-visible { outline: 3px solid var(--focus, Highlight); outline-offset: 2px; border-radius: 3px; }
-  svg { display: block; width: 100%; max-width: 30rem; margin: 0 auto; }
+  svg { display: block; width: 100%; max-width: 30rem; margin: 0.8rem auto; }
+  summary { min-height: 1.5rem; cursor: pointer; }
+  details > * + * { margin-top: 0.8rem; }
   text { fill: currentColor; font: 600 22px ui-monospace, monospace; text-anchor: middle; }
   text.unseen { opacity: 0.6; }
   text.word { font-size: 16px; }
@@ -526,7 +528,9 @@ const CONTENT = `
   .row { display: flex; flex-wrap: wrap; gap: 0.5rem; }
   p { margin: 0; overflow-wrap: anywhere; }
   #seen { min-height: 4.2em; }
+  :host([brief]) #seen { min-height: 2.8em; }
   .order { font-size: 0.85em; opacity: 0.85; }
+  :host([brief]) textarea { height: 2.2rem; }
   [hidden], :host([brief]) fieldset { display: none; }
   .idle :is(svg, .heads, .order, #at, label:has(#column)) { visibility: hidden; }
   slot { display: none; }
@@ -539,11 +543,14 @@ const CONTENT = `
   </div>
   <div class="row"><button type="button" id="million">Two random numbers of ${grouped(MOST)} digits</button></div>
   <p id="seen" role="status"></p>
+  <details open>
+  <summary id="inside">What each head reads in a column</summary>
   <svg role="img" aria-label="Columns of the sum: what each head reads, and what is written" aria-describedby="at"></svg>
   <ul class="heads" aria-hidden="true"></ul>
   <label><span>Column <span id="place"></span></span> <input type="range" id="column" dir="rtl" min="0" step="1" value="0"></label>
   <p id="at" role="status"></p>
   <p class="order">In this order: two digits and the answer of the column before, two digits of this one; a dot for none.</p>
+  </details>
   <fieldset>
     <legend>The proof</legend>
     <p>What is written depends on at most five tokens, those with bars. The proof goes through all that can occur.</p>
@@ -586,6 +593,7 @@ class CertifiedAdder extends HTMLElement {
   connectedCallback() {
     if (this.shadowRoot) return;
     this.attachShadow({ mode: "open" }).innerHTML = CONTENT;
+    this.shadowRoot.querySelector("details").open = !this.hasAttribute("brief");
     this.#bytes = Uint8Array.from(atob(this.getAttribute("weights")), (letter) => letter.charCodeAt(0));
     for (const name of ["a", "b"]) {
       this.#at(name).value = this.getAttribute(name);

@@ -7,11 +7,20 @@ import re
 from pathlib import Path
 
 import pytest
-import yaml
 from bs4 import BeautifulSoup
 
+from bookkit.build import pages
 from bookkit.build.comparison import distance, drawing
-from bookkit.build.pages import NUMBER, SOURCES, environment_page, findings, machine, readable, scoreboard_page
+from bookkit.build.pages import (
+    NUMBER,
+    SOURCES,
+    environment_page,
+    findings,
+    machine,
+    read_findings,
+    readable,
+    scoreboard_page,
+)  # fmt: skip
 from bookkit.claims import Claim, ClaimError, Scale, load_claims
 
 ROOT = Path(__file__).parents[2]
@@ -286,8 +295,16 @@ def test_a_finding_that_nothing_says_is_refused(text, message):
 
 
 def test_no_number_of_the_front_page_is_typed():
-    texts = yaml.safe_load((ROOT / "book" / "findings.yaml").read_text(encoding="utf-8"))
-    assert len(texts) == 10
-    for text in texts:
+    found = read_findings(ROOT)
+    assert len(found) == 10
+    for text in (entry[part] for entry in found for part in ("line", "text")):
         assert NUMBER.search(text)
         assert not re.search(r"\d", re.sub(r"\]\(.*?\)", "", NUMBER.sub("", text))), text
+
+
+def test_a_finding_is_told_in_a_line_and_in_full(monkeypatch, tmp_path):
+    late = {"title": "Late", "line": "[after {M-08.max:,} steps](a.md)", "text": "It takes {M-08.max:,}."}
+    monkeypatch.setattr(pages, "read_findings", lambda root: [late])
+    monkeypatch.setattr(pages, "read_records", lambda folder: MEASURED)
+    assert pages.headlines_markdown(ROOT, tmp_path) == "1. **Late:** [after 4,200 steps](a.md)."
+    assert pages.findings_markdown(ROOT, tmp_path) == "1. **Late.** It takes 4,200."

@@ -113,6 +113,16 @@ def test_the_address_of_the_book_leads_to_its_first_page(page):
     assert page.faults == []
 
 
+def test_the_front_page_shows_a_picture_a_network_and_ten_findings_on_one_screen(page):
+    page.set_viewport_size(DESK)
+    page.goto("book/index.html")
+    page.get_by_role("status").filter(has_text="That is right").wait_for()
+    ends = page.locator(".opening img, .opening certified-adder, #ten-findings li").evaluate_all(
+        "all => all.map(e => e.getBoundingClientRect().bottom)"
+    )
+    assert len(ends) == 12 and max(ends) <= DESK["height"]
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_can_be_read(page, name, thin_out):
     """Opened once, without a network: on a phone, then at a desk, in light and in dark."""

@@ -108,7 +108,7 @@ def test_our_own_mistakes_stand_at_the_end():
 
 
 def test_the_page_of_a_source_has_its_parts_in_order():
-    page = source_page("004", GOOD, found("10_grokking"))
+    page = source_page("004", GOOD, found("10_grokking"), {})
     headings = re.findall(r"^#+ .*$", page, re.MULTILINE)
     assert headings[1:] == [
         "## What holds, in full or in part",
@@ -123,7 +123,7 @@ def test_the_page_of_a_source_has_its_parts_in_order():
 def test_what_is_refuted_is_listed_though_the_source_does_not_put_it_first():
     refuted = found("10_grokking")
     refuted.rows["M-12"]["verdict"] = "refuted"
-    held, _, rest = source_page("004", GOOD, refuted).partition("## What does not hold")
+    held, _, rest = source_page("004", GOOD, refuted, {}).partition("## What does not hold")
     assert "#claim-m-12" not in held and "#claim-m-12" in rest.partition("## What is wrong in it")[0]
 
 

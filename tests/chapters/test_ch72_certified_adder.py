@@ -233,20 +233,28 @@ def test_a_little_change_is_proven_anew(shown):
 
 
 @pytest.mark.browser
-def test_a_brief_one_leaves_out_the_proof(shown):
+def test_a_brief_one_shows_a_column_when_asked_and_leaves_out_the_proof(shown):
     assert 'brief=""' in in_the_book(CertifiedAdder(1, 2, proof=False)) and "brief" not in in_the_book(START)
-    shown.evaluate("document.querySelector('certified-adder').setAttribute('brief', '')")
-    assert shown.get_by_role("slider", name="Column").is_visible()
-    assert not shown.get_by_text("Check the proof here").is_visible()
+    column = shown.get_by_role("slider", name="Column")
+    assert column.is_visible()
+    shown.evaluate("""() => {
+        const whole = document.querySelector('certified-adder'), brief = whole.cloneNode(true);
+        brief.setAttribute('brief', '');
+        whole.replaceWith(brief);
+    }""")
+    shown.get_by_role("status").filter(has_text="That is right").wait_for()
+    assert not column.is_visible() and not shown.get_by_text("Check the proof here").is_visible()
+    shown.get_by_text("What each head reads").click()
+    column.wait_for()
 
 
 @pytest.mark.browser
 def test_the_keyboard_reaches_every_control(shown):
     order = []
-    for _ in range(8):
+    for _ in range(9):
         shown.keyboard.press("Tab")
         order.append(shown.evaluate("document.activeElement.shadowRoot.activeElement.id"))
-    assert order == ["a", "b", "million", "column", "prove", "tensor", "entry", "change"]
+    assert order == ["a", "b", "million", "inside", "column", "prove", "tensor", "entry", "change"]
 
 
 @pytest.mark.browser

@@ -243,10 +243,26 @@ def _name(name: str) -> str:
 NUMBER = re.compile(r"\{([A-Z]+-\d+)\.(\w+)(?::([^{}]*))?\}")
 
 
+def read_findings(root: Path) -> list[dict[str, str]]:
+    """What book/findings.yaml holds: of each finding its title, a line and the full text."""
+    return yaml.safe_load((root / "book" / "findings.yaml").read_text(encoding="utf-8"))
+
+
+def in_full(finding: dict[str, str]) -> str:
+    """Title and text."""
+    return f"**{finding['title']}.** {finding['text']}"
+
+
+def headlines_markdown(root: Path, build: Path) -> str:
+    """The findings as a numbered list, a line each, their numbers taken from the records under `build`."""
+    lines = [f"**{finding['title']}:** {finding['line']}." for finding in read_findings(root)]
+    return findings(lines, read_records(build / "records"), load_claims(root / "book" / "claims"))
+
+
 def findings_markdown(root: Path, build: Path) -> str:
-    """The findings of book/findings.yaml as a numbered list, their numbers taken from the records under `build`."""
-    found = yaml.safe_load((root / "book" / "findings.yaml").read_text(encoding="utf-8"))
-    return findings(found, read_records(build / "records"), load_claims(root / "book" / "claims"))
+    """The findings in full as a numbered list, their numbers taken from the records under `build`."""
+    texts = list(map(in_full, read_findings(root)))
+    return findings(texts, read_records(build / "records"), load_claims(root / "book" / "claims"))
 
 
 def findings(texts: list[str], records: Mapping[str, dict], claims: Mapping[str, Claim]) -> str:

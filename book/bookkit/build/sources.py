@@ -5,7 +5,7 @@ book/sources/NUMBER.yaml lists what the source shows, section by section, and wh
     headline: [M-08, M-26]                 # the claims of its abstract or its conclusions
     errors:                                # what is wrong in it, in whose words, how it was found, and what shows it
       - {where: "§2", says: "up to P", how: reading, text: One number is off., claims: [M-03], figures: []}
-    findings: [Clocks]                     # of book/findings.yaml, by their bold beginnings
+    findings: [Clocks]                     # of book/findings.yaml, by their titles
     beyond: ["One more, {M-12.key_count_max} of them."]    # written like those
     sections:
       - title: 5 Inspecting periodicity
@@ -27,7 +27,18 @@ from pathlib import Path
 
 import yaml
 
-from bookkit.build.pages import SOURCES, STYLE, _counts, _list, _name, _text, findings, source_numbers
+from bookkit.build.pages import (
+    SOURCES,
+    STYLE,
+    _counts,
+    _list,
+    _name,
+    _text,
+    findings,
+    in_full,
+    read_findings,
+    source_numbers,
+)  # fmt: skip
 from bookkit.claims import (
     INTERACTIVE,
     NOT_ATTEMPTED,
@@ -209,10 +220,8 @@ def source_pages(root: Path, build: Path) -> dict[str, bytes]:
         for number, source in sources.items()
         for problem in source.problems(number, found.claims, found.figures, chapters)
     ]
-    texts, corrections = (
-        yaml.safe_load((root / "book" / name).read_text(encoding="utf-8"))
-        for name in ("findings.yaml", "corrections.yaml")
-    )
+    texts = {finding["title"]: in_full(finding) for finding in read_findings(root)}
+    corrections = yaml.safe_load((root / "book" / "corrections.yaml").read_text(encoding="utf-8"))
     unknown = {id for entry in corrections for id in entry["claims"]} - {*found.claims}
     problems += [f"book/corrections.yaml: there is no claim {id}" for id in sorted(unknown)]
     if problems:
@@ -222,8 +231,8 @@ def source_pages(root: Path, build: Path) -> dict[str, bytes]:
     return {f"{name}.md": text.encode() for name, text in made.items()}
 
 
-def source_page(number: str, source: Source, found: Found, texts: list[str] = ()) -> str:
-    """MyST markdown of the page of one source. texts: those of book/findings.yaml."""
+def source_page(number: str, source: Source, found: Found, texts: Mapping[str, str]) -> str:
+    """MyST markdown of the page of one source. texts: the findings of the front page by their titles."""
     key, heading = SOURCES[number]
     own = [row for row in found.rows.values() if row["source"] == number]
     parts = [
@@ -324,14 +333,11 @@ def _slip(slip: Slip, found: Found) -> str:
 # --- parts of a source's page ---
 
 
-def _new(source: Source, found: Found, texts: list[str]) -> Iterator[str]:
+def _new(source: Source, found: Found, texts: Mapping[str, str]) -> Iterator[str]:
     """What nobody had seen before: findings of the front page, and more that concern this source alone."""
-    chosen = []
-    for title in source.findings:
-        beginning = re.compile(rf"\*\*{re.escape(title)}[.,]")
-        if not any(map(beginning.match, texts)):
-            raise ClaimError(f"book/findings.yaml has no finding {title!r}")
-        chosen += filter(beginning.match, texts)
+    if unknown := [title for title in source.findings if title not in texts]:
+        raise ClaimError(f"book/findings.yaml has no finding {', '.join(map(repr, unknown))}")
+    chosen = [texts[title] for title in source.findings]
     if chosen or source.beyond:
         yield "## What is new here\n\n" + findings([*chosen, *source.beyond], found.records, found.claims)
 

@@ -30,7 +30,11 @@ WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 # read with ease.
 PHONE_PIXELS, CARD_PIXELS, TEXT_PIXELS = 315, 13, 8.5
 # Places of the front page that are filled in.
-MADE_HERE = {b"<!-- findings -->": pages.findings_markdown, b"<!-- sources -->": pages.sources_markdown}
+MADE_HERE = {
+    b"<!-- headlines -->": pages.headlines_markdown,
+    b"<!-- findings -->": pages.findings_markdown,
+    b"<!-- sources -->": pages.sources_markdown,
+}
 SHOWN_HERE = re.compile(rb"<!-- output of (\S+) in (notebooks/\S+\.ipynb) -->")  # a cell's, by its id
 # On the page of the environment, and in a file beside the pages: of the whole book, which alone has these two.
 MADE = f' · {{{{ref}}}}`how it was made <made-{{0}}>` · <a href="../{provenance.PARTS}/{{0}}.json">provenance</a>'

@@ -409,7 +409,8 @@ const CONTENT = `
     background: var(--pst-color-surface, ButtonFace); border: 1px solid var(--pst-color-border, GrayText); border-radius: 0.4rem;
   }
   p, figure { margin: 0; }
-  #told { min-height: 4.2em; font-weight: 600; }
+  #shown { min-height: 4.2em; font-weight: 600; }
+  #told { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
   figcaption { font-weight: 600; }
   svg { display: block; width: 100%; overflow: visible; }
   #losses line { stroke: currentColor; opacity: 0.25; }
@@ -426,17 +427,18 @@ const CONTENT = `
     .training { grid-template-columns: repeat(2, minmax(0, 1fr)); padding: 1.25rem 1.5rem; }
     .wide { grid-column: 1 / -1; }
     .tall { grid-row: span 2; }
-    #told { min-height: 2.8em; }
+    #shown { min-height: 2.8em; }
   }
   slot { display: none; }
   @media print { .training { display: none; } slot { display: block; } }
 </style>
 <section class="training" aria-label="A network that is trained here">
   <div class="buttons wide"><button id="go" type="button">Train</button><button id="again" type="button">Start again</button></div>
-  <p id="told" class="wide" role="status"></p>
+  <p id="shown" class="wide" aria-hidden="true"></p>
+  <p id="told" role="status"></p>
   <label class="back wide">Look back <input type="range" id="back" min="0" max="0" step="1"></label>
   <figure class="tall">
-    <figcaption>Loss (nats) by training step</figcaption>
+    <figcaption>Loss (nats) by training step, 0 to <span id="end"></span></figcaption>
     <svg id="losses" viewBox="0 0 ${WIDE} ${HIGH}" role="img" aria-label="Loss on training pairs and on unseen pairs by training step, logarithmic" aria-describedby="told"></svg>
     <div class="key"><span>training pairs</span><span class="test">unseen pairs</span></div>
   </figure>
@@ -521,11 +523,13 @@ class GrokkingHere extends HTMLElement {
     const { step, strongest, read } = history.at(-1);
     const last = this.#history.length - 1;
     Object.assign(this.#at("back"), { max: last, value: shown, disabled: last === 0 });
+    this.#at("shown").textContent = describe(history, steps);
+    this.#at("end").textContent = steps;
     // A screen reader says every change: so many are enough, and of a slider that is moved it says the step already.
     if (step % (10 * EVERY) === 0 || !this.#frame || step >= steps) {
       this.#at("back").setAttribute("aria-valuetext", `step ${step}`);
       this.#at("told").setAttribute("aria-live", shown < last ? "off" : "polite");
-      say(this.#at("told"), describe(history, steps));
+      say(this.#at("told"), this.#at("shown").textContent);
     }
     this.#at("losses").innerHTML =
       LINES + curve(history, "trainLoss", steps, TRAIN, "") + curve(history, "testLoss", steps, TEST, 'stroke-dasharray="6 4"');

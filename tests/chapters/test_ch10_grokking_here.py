@@ -163,6 +163,7 @@ def test_a_reader_trains_pauses_and_begins_again(shown):
     shown.get_by_role("button", name="Pause").click()
     said = told(shown, "#told", "Step ")
     assert int(re.match(r"Step (\d+) of 1500", said)[1]) >= 30
+    assert shown.locator("#shown").inner_text() == said
     assert shown.locator("#circles circle").count() == 3 * 59
     assert shown.locator("#petals circle").count() == 2 * 59
     train.wait_for()
@@ -172,13 +173,22 @@ def test_a_reader_trains_pauses_and_begins_again(shown):
     last, now = int(back.input_value()), circles.inner_html()
     assert last == int(back.get_attribute("max")) >= 3
     back.fill("1")
-    assert told(shown, "#told", "Step 10 of 1500.")
+    assert told(shown, "#told", "Step 10 of 1500.") == shown.locator("#shown").inner_text()
     assert back.get_attribute("aria-valuetext") == "step 10"
     assert circles.inner_html() != now
     back.fill(str(last))
     assert words(shown) == said and circles.inner_html() == now
     shown.get_by_role("button", name="Start again").click()
     assert told(shown, "#told", "Step 0 of 1500.")
+
+
+@pytest.mark.browser
+def test_words_for_the_eye_keep_step_with_the_pictures_and_a_screen_reader_hears_of_every_hundredth(shown):
+    shown.get_by_role("button", name="Train").click()
+    shown.wait_for_function("""() => {
+        const said = id => document.querySelector('grokking-here').shadowRoot.getElementById(id).textContent;
+        return /^Step [1-9]0 of/.test(said('shown')) && said('told').startsWith('Step 0 of');
+    }""")
 
 
 @pytest.mark.browser

@@ -7,8 +7,20 @@ from pathlib import Path
 import pytest
 import yaml
 
+from bookkit.build import sources
 from bookkit.build.pages import source_numbers
-from bookkit.build.sources import HOW, Found, Item, Section, Slip, Source, errors_page, read_source, source_page
+from bookkit.build.sources import (
+    HOW,
+    Found,
+    Item,
+    Section,
+    Slip,
+    Source,
+    cards_markdown,
+    errors_page,
+    read_source,
+    source_page,
+)  # fmt: skip
 from bookkit.claims import ClaimError, load_claims
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -16,6 +28,8 @@ BASELINES = {path.stem: path for path in (ROOT / "tests" / "baselines").glob("**
 CLAIMS = load_claims(ROOT / "book" / "claims")
 CHAPTERS = {path.stem: path for path in (ROOT / "notebooks").glob("*.ipynb")}
 GOOD = Source(
+    picture="norms",
+    in_a_sentence="Its circles are there.",
     headline=("M-08",),
     sections=(Section("5 Circles", ("M-08",), (Item("Figure 5", "Norms & more.", ("norms",), ("M-12",)),)),),
     errors=(Slip("§2", "It is one more.", "arithmetic", "up to P < 113", ("M-08",), ("norms",)),),
@@ -61,6 +75,7 @@ def test_a_source_without_a_heading_is_told_where_it_goes():
     ("change", "problem"),
     [
         ({"headline": ("M-99",)}, "there is no claim M-99"),
+        ({"picture": "waves"}, "there is no figure waves"),
         ({"errors": (replace(GOOD.errors[0], how="luck"),)}, "§2: how = 'luck' is none of arithmetic, code"),
         ({"errors": (replace(GOOD.errors[0], figures=("waves",)),)}, "there is no figure waves"),
         ({"sections": (*GOOD.sections, Section("6", items=(Item("Table 1", "Numbers."),)))}, "Table 1 has neither"),
@@ -79,7 +94,7 @@ def test_what_is_missing_or_leads_nowhere_is_found(change, problem):
 
 def test_a_list_of_another_form_is_refused(tmp_path):
     path = tmp_path / "004.yaml"
-    path.write_text("headline: [M-08]\nsections: [{title: 5, colour: red}]\n")
+    path.write_text("picture: norms\nin_a_sentence: So.\nheadline: [M-08]\nsections: [{title: 5, colour: red}]\n")
     with pytest.raises(ClaimError, match=r"book/sources/004\.yaml cannot be read: .*colour"):
         read_source(path)
 
@@ -118,6 +133,16 @@ def test_the_page_of_a_source_has_its_parts_in_order():
     ]
     assert "{image} /figures/norms.svg" in page and "Norms &amp; more." in page
     assert "It says" not in page  # the words stand on the page of errors
+
+
+def test_the_front_page_has_a_card_of_each_source(monkeypatch, tmp_path):
+    monkeypatch.setattr(sources, "read_sources", lambda root: {"004": GOOD})
+    monkeypatch.setattr(sources.Found, "under", lambda *_: found("10_grokking"))
+    cards = cards_markdown(tmp_path, tmp_path)
+    assert cards.count("{grid-item-card}") == 1 and "{ref}`LLM arithmetic <paper-004>`" in cards
+    assert "{image} /figures/norms.svg" in cards and "target: ../notebooks/11_circles.html#norms" in cards
+    assert "Its circles are there. {cite:t}`ryanrtjj2025`, {ref}`2 claims <source-004>`:" in cards
+    assert 'aria-label="1 reproduced, 1 not attempted"' in cards
 
 
 def test_what_is_refuted_is_listed_though_the_source_does_not_put_it_first():

@@ -284,18 +284,6 @@ def findings(texts: list[str], records: Mapping[str, dict], claims: Mapping[str,
     return "\n".join(f"1. {NUMBER.sub(number, ' '.join(text.split()))}" for text in texts)
 
 
-def sources_markdown(root: Path, build: Path) -> str:
-    """Each source with its bar of verdicts, and a link to its part of the scoreboard."""
-    counts = tally(scoreboard(build / "records", load_claims(root / "book" / "claims")))
-    counts.pop("all")
-    parts, numbers = [STYLE], source_numbers(root)
-    for source, own in counts.items():
-        key, heading = SOURCES.get(source, (source, source))
-        link = f"**{{ref}}`{heading} <source-{source}>`** ({{cite:t}}`{key}`)"
-        parts += [f"{link}, {sum(own.values())} claims{_page_of(source, numbers)}", _counts(own)]
-    return "\n\n".join(parts)
-
-
 # --- environment ---
 
 

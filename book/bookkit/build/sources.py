@@ -2,6 +2,8 @@
 
 book/sources/NUMBER.yaml lists what the source shows, section by section, and where this book has its counterpart::
 
+    picture: embedding-spectrum            # the figure and the words that the front page has of it
+    in_a_sentence: Its circles are there.
     headline: [M-08, M-26]                 # the claims of its abstract or its conclusions
     errors:                                # what is wrong in it, in whose words, how it was found, and what shows it
       - {where: "§2", says: "up to P", how: reading, text: One number is off., claims: [M-03], figures: []}
@@ -120,6 +122,8 @@ class Slip:
 
 @dataclass(frozen=True)
 class Source:
+    picture: str
+    in_a_sentence: str
     headline: tuple[str, ...]
     sections: tuple[Section, ...]
     errors: tuple[Slip, ...] = ()
@@ -149,7 +153,10 @@ class Source:
         parts = (*self.sections, *self.items, *self.errors)
         named = {
             "claim": (claims, [*self.headline, *(id for part in parts for id in part.claims)]),
-            "figure": (figures, [key for part in (*self.items, *self.errors) for key in part.figures]),
+            "figure": (
+                figures,
+                [self.picture, *(key for part in (*self.items, *self.errors) for key in part.figures)],
+            ),
             "chapter": (chapters, [name for item in self.items for name in item.chapters]),
         }
         for kind, (known, names) in named.items():
@@ -176,6 +183,11 @@ def read_source(path: Path) -> Source:
         return Source(sections=tuple(sections), errors=tuple(errors), **content)
     except (yaml.YAMLError, TypeError, AttributeError, KeyError) as error:
         raise ClaimError(f"book/sources/{path.name} cannot be read: {error}") from error
+
+
+def read_sources(root: Path) -> dict[str, Source]:
+    """The list of every source, by its number."""
+    return {number: read_source(root / "book" / "sources" / f"{number}.yaml") for number in source_numbers(root)}
 
 
 # --- the page ---
@@ -209,11 +221,10 @@ def source_pages(root: Path, build: Path) -> dict[str, bytes]:
 
     Raises ClaimError with every problem of all lists.
     """
-    numbers = source_numbers(root)
-    if not numbers:
+    if not source_numbers(root):
         return {}
     found = Found.under(root, build)
-    sources = {number: read_source(root / "book" / "sources" / f"{number}.yaml") for number in numbers}
+    sources = read_sources(root)
     chapters = {path.stem: path for path in (root / "notebooks").glob("*.ipynb")}
     problems = [
         problem
@@ -294,6 +305,27 @@ def evidence(figures: tuple[str, ...], claims: tuple[str, ...], found: Found) ->
     return f"<small>Shown: {', '.join(links)}.</small>"
 
 
+# --- on the front page ---
+
+
+def cards_markdown(root: Path, build: Path) -> str:
+    """A card for each source: a picture, a sentence, its bar of verdicts, and the way to its page."""
+    found = Found.under(root, build)
+    counts = tally(list(found.rows.values()))
+    cards = [STYLE, ":::::{grid} 1 1 2 2\n:gutter: 3\n:class-container: sources"]
+    for number, source in read_sources(root).items():
+        key, heading = SOURCES[number]
+        claims = f"{{ref}}`{sum(counts[number].values())} claims <source-{number}>`"
+        cards += [
+            f"::::{{grid-item-card}} {{ref}}`{heading} <paper-{number}>`",
+            _drawing(source.picture, found),
+            f"{source.in_a_sentence} {{cite:t}}`{key}`, {claims}:",
+            _counts(counts[number]),
+            "::::",
+        ]
+    return "\n\n".join([*cards, ":::::"])
+
+
 # --- the page of errors ---
 
 
@@ -354,16 +386,18 @@ def _beside(item: Item, found: Found) -> Iterator[str]:
     if item.figures:
         yield '<div class="ours">'
         for key in item.figures:
-            notebook, alt = found.figures[key]
-            options = yaml.safe_dump(
-                {"alt": " ".join(alt.split()), "target": f"../notebooks/{notebook}.html#{key}"},
-                allow_unicode=True,
-                width=float("inf"),
-            )
-            yield f"```{{image}} /figures/{key}.svg\n---\n{options}---\n```"
-            yield f"{{numref}}`{key}` in [](../notebooks/{notebook}.ipynb)"
+            yield _drawing(key, found)
+            yield f"{{numref}}`{key}` in [](../notebooks/{found.figures[key][0]}.ipynb)"
         yield "</div>"
     yield "</div>"
+
+
+def _drawing(key: str, found: Found) -> str:
+    """A figure of a chapter, small; it leads to its place there."""
+    notebook, alt = found.figures[key]
+    options = {"alt": " ".join(alt.split()), "target": f"../notebooks/{notebook}.html#{key}"}
+    written = yaml.safe_dump(options, allow_unicode=True, width=float("inf"))
+    return f"```{{image}} /figures/{key}.svg\n---\n{written}---\n```"
 
 
 def _figure_link(key: str, found: Found) -> str:

@@ -33,7 +33,7 @@ PHONE_PIXELS, CARD_PIXELS, TEXT_PIXELS = 315, 13, 8.5
 MADE_HERE = {
     b"<!-- headlines -->": pages.headlines_markdown,
     b"<!-- findings -->": pages.findings_markdown,
-    b"<!-- sources -->": pages.sources_markdown,
+    b"<!-- sources -->": sources.cards_markdown,
 }
 SHOWN_HERE = re.compile(rb"<!-- output of (\S+) in (notebooks/\S+\.ipynb) -->")  # a cell's, by its id
 # On the page of the environment, and in a file beside the pages: of the whole book, which alone has these two.

@@ -102,6 +102,7 @@ class Claim:
     basis: str | None = None  # of BASES, where there are no such quantities
     compare: Mapping[str, str] | None = None  # published numbers, and what a rule calls ours of the same thing
     rule: Mapping[str, str] | None = None
+    answers: Mapping[str, str] | None = None  # where the statement is a question: what a verdict says to it
 
     def __post_init__(self):
         for name in ("id", "source", "statement", "test", "tier"):
@@ -124,6 +125,8 @@ class Claim:
                 )
         if unknown := set(self.compare or {}) - set(self.published_names()):
             raise ClaimError(f"claim {self.id}: compare names {sorted(unknown)}, which value does not have")
+        if unknown := set(self.answers or {}) - set(VERDICTS):
+            raise ClaimError(f"claim {self.id}: an answer goes with a verdict, and {sorted(unknown)} is none")
         if self.rule is not None:
             self._check_rule()
             self._check_setting()

@@ -47,10 +47,11 @@ class Verdict:
     __repr__ = __str__
 
     def ours(self) -> str:
-        """The measurement, its spread and its scale in words."""
+        """The answer to a question; the measurement, its spread and its scale in words."""
         beside = filter(None, (self.measurement.spread(self.claim), str(self.scale)))
         words = f"{self.measurement.text(self.claim)} ({'; '.join(beside)})"
-        return f"{words}. {self.note}" if self.note else words
+        answer = (self.claim.answers or {}).get(self.verdict)
+        return " ".join(filter(None, (answer, f"{words}. {self.note}" if self.note else words)))
 
     def sentence(self) -> str:
         """What the source says, its number and ours."""

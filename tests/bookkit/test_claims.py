@@ -256,6 +256,7 @@ def test_a_count_leaves_out_what_is_not_shown():
         ({"value": ...}, "uses value, but the claim has no single value"),
         ({"labels": {"acc": 4}}, "labels must be a text or names of texts"),
         ({"per": ["seed"]}, "per must be a text or names of texts"),
+        ({"answers": {"yes": "Yes."}}, "an answer goes with a verdict, and .'yes'. is none"),
         ({"rule": {"reproduced": "mean > 1"}}, "a rule needs"),
         ({"rule": {"reproduced": "mean > 1", "otherwise": "reproduced"}}, "a rule needs"),
         ({"rule": {"reproduced": "mean > 1", "otherwise": "refuted", "maybe": "n > 1"}}, "not .'maybe'."),

@@ -54,6 +54,13 @@ def test_tiers_say_what_an_honest_test_needs():
     assert {claim.tier for claim in CLAIMS.values()} == {"C", "G", "M"}
 
 
+def test_a_question_has_an_answer_for_each_verdict_that_finds_one():
+    """ "Reproduced" says nothing to a question."""
+    asked = {claim.id for claim in CLAIMS.values() if claim.statement.endswith("?")}
+    assert asked == {f"Q-{n:02}" for n in range(1, 13)} == {claim.id for claim in CLAIMS.values() if claim.answers}
+    assert all({*CLAIMS[id].answers} == {"reproduced", "partly"} for id in asked)
+
+
 @pytest.mark.parametrize("key", ["section", "published", "chapter"])
 def test_every_claim_says_where_it_stands_even_if_the_answer_is_null(key):
     import yaml

@@ -4,6 +4,7 @@ import getpass
 import math
 import platform
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,8 @@ from bookkit.build.pages import (
     readable,
     scoreboard_page,
 )  # fmt: skip
-from bookkit.claims import Claim, ClaimError, Scale, load_claims
+from bookkit.claims import Claim, ClaimError, Measurement, Scale, load_claims
+from bookkit.judge import Verdict
 
 ROOT = Path(__file__).parents[2]
 
@@ -96,6 +98,15 @@ def test_a_measured_claim_says_all_that_was_found_and_links_to_where(page):
         "../notebooks/10_grokking.html#claim-m-08",
         "../notebooks/10_grokking.html#loss-curves",
     ]
+
+
+def test_a_question_has_its_answer_first():
+    claims = claims_of([a_row()])
+    asked = replace(claims["M-08"], answers={"reproduced": "Yes & no."})
+    card = BeautifulSoup(scoreboard_page([a_row()], {"M-08": asked}), "html.parser").find(id="claim-m-08")
+    assert next(iter(entries(card.dl).items())) == ("answer", "Yes & no.")
+    said = Verdict(asked, Measurement.of([4000, 4200]), "reproduced", Scale("proof", {})).ours()
+    assert said.startswith("Yes & no. 4,100 ")
 
 
 def test_a_measured_claim_says_how_it_is_decided(page):

@@ -61,8 +61,8 @@ class SmolLM:
         self.n_layers, self.n_heads, self.n_groups, self.theta, self.eps = (sizes[name] for name in SIZES)
         self.tokens = {"\n" if word == "Ċ" else word: row for row, word in enumerate(words)}
         self.W_E = weights["token_embd.weight"]  # (V, D); it reads out as well
-        self.before: list[tuple[Tensor, Tensor]] = []  # keys and values (S, groups, K) of `after`'s text, by layer
-        self.known: dict[str, list[Tensor]] = {}  # resid.0 to resid.L of the last two batches of prompts, unedited
+        self.before: list[tuple[Tensor, Tensor]] = []  # keys and values (1 or B, S, groups, K) before every prompt
+        self.known: dict[str, tuple] = {}  # of the last two batches of prompts: logits, and what `_run` gives
 
     @classmethod
     def load(cls, folder: Path | None = None) -> "SmolLM":
@@ -83,10 +83,7 @@ class SmolLM:
     @torch.no_grad()
     def after(self, text: str) -> "SmolLM":
         """The same model where this text comes before every prompt; it is read once."""
-        reader, kept = copy.copy(self), []
-        self._run(self.W_E[self.encode([text])], kept=kept)
-        reader.before, reader.known = [(k[0], v[0]) for k, v in kept], {}
-        return reader
+        return self._behind(self._run(self.W_E[self.encode([text])])[1])
 
     @torch.no_grad()
     def __call__(self, tokens: Tensor, edits: Edits = NO_EDITS, return_activations: bool = False):
@@ -94,51 +91,80 @@ class SmolLM:
 
         edits: by name of an activation, a function from it to what takes its place. activations: resid.l (B, T, D),
         what layer l reads, and resid.L, what the logits are read from. Raises ValueError for any other name.
-        The last prompts are remembered: with an edit of resid.l, only the layers from l on are computed again.
+        The last prompts are remembered: with an edit of resid.l, only the layers from l on are computed again, and if
+        it is the only edit, only the tokens from the first that it changes.
         """
         names = {f"resid.{level}": level for level in range(self.n_layers + 1)}
         if unknown := set(edits) - set(names):
             raise ValueError(f"no activation is called {sorted(unknown)}; there are resid.0 to resid.{self.n_layers}")
         key = str(tokens.tolist())
         if key not in self.known:
-            self.known = dict([*self.known.items()][-1:]) | {key: self._run(self.W_E[tokens])}
-        first = min((names[name] for name in edits), default=self.n_layers)
-        levels = self.known[key][:first] + self._run(self.known[key][first], first, edits)
-        logits = self.unembed(levels[-1][:, -1])
+            levels, kept = self._run(self.W_E[tokens])
+            known = (self.unembed(levels[-1][:, -1]), levels, kept)
+            self.known = dict([*self.known.items()][-1:]) | {key: known}
+        logits, levels, kept = self.known[key]
+        if edits:
+            first = min(names[name] for name in edits)
+            if len(edits) == 1:
+                later = self._run_later(levels[first:], kept, first, *edits.values())
+            else:
+                later = self._run(levels[first], first, edits)[0]
+            levels = levels[:first] + later
+            logits = self.unembed(levels[-1][:, -1])
         return (logits, dict(zip(names, levels, strict=True))) if return_activations else logits
 
     def unembed(self, x: Tensor) -> Tensor:
         """(..., D) of resid.L -> (..., V) logits."""
         return self._norm(x, "output_norm") @ self.W_E.T
 
-    def _run(self, x: Tensor, first: int = 0, edits: Edits = NO_EDITS, kept: list | None = None) -> list[Tensor]:
-        """resid.first -> resid.first to resid.L. Keys and values (B, S, groups, K) are added to `kept`, if given."""
-        levels = []
+    def _behind(self, kept: list[tuple[Tensor, Tensor]]) -> "SmolLM":
+        """The same model where keys and values (1 or B, T, groups, K) of each layer come before every prompt, too."""
+        reader = copy.copy(self)
+        reader.known, reader.before = {}, kept
+        if self.before:
+            B = len(kept[0][0])
+            reader.before = [
+                tuple(torch.cat([x.expand(B, -1, -1, -1), y], 1) for x, y in zip(old, new, strict=True))
+                for old, new in zip(self.before, kept, strict=True)
+            ]
+        return reader
+
+    def _run(self, x: Tensor, first: int = 0, edits: Edits = NO_EDITS) -> tuple[list[Tensor], list]:
+        """resid.first -> resid.first to resid.L, and keys and values (B, T, groups, K) of each layer between."""
+        levels, kept = [], []
         for level in range(first, self.n_layers + 1):
             levels.append(edits[f"resid.{level}"](x) if f"resid.{level}" in edits else x)
             if level < self.n_layers:
                 x = self._layer(levels[-1], level, kept)
-        return levels
+        return levels, kept
 
-    def _layer(self, x: Tensor, layer: int, kept: list | None) -> Tensor:
+    def _run_later(self, known: list[Tensor], kept: list[tuple[Tensor, Tensor]], first: int, edit) -> list[Tensor]:
+        """resid.first to resid.L, unedited -> the same with an edit of resid.first. No token sees a later one."""
+        x = edit(known[0])
+        start = int((x != known[0]).any(-1).any(0).int().argmax())  # the first token that is changed
+        reader = self._behind([(k[:, :start], v[:, :start]) for k, v in kept])
+        later = reader._run(x[:, start:], first)[0]
+        return [torch.cat([old[:, :start], new], 1) for old, new in zip(known, later, strict=True)]
+
+    def _layer(self, x: Tensor, layer: int, kept: list) -> Tensor:
         name = f"blk.{layer}"
         x = x + self._attention(self._norm(x, f"{name}.attn_norm"), layer, kept)
         normed = self._norm(x, f"{name}.ffn_norm")
         gate = F.silu(self._linear(normed, f"{name}.ffn_gate"))
         return x + self._linear(gate * self._linear(normed, f"{name}.ffn_up"), f"{name}.ffn_down")
 
-    def _attention(self, x: Tensor, layer: int, kept: list | None) -> Tensor:
+    def _attention(self, x: Tensor, layer: int, kept: list) -> Tensor:
+        """What the layer's attention adds; its keys and values are added to `kept`."""
         B, T, _ = x.shape
-        start = len(self.before[layer][0]) if self.before else 0
+        start = self.before[layer][0].shape[1] if self.before else 0
         q, k, v = (self._linear(x, f"blk.{layer}.attn_{part}") for part in "qkv")
         q = q.view(B, T, self.n_heads, -1)
         k, v = (part.view(B, T, self.n_groups, -1) for part in (k, v))
         q, k = (self._turn(part, torch.arange(start, start + T)) for part in (q, k))
+        kept.append((k, v))
         if start:
-            k_before, v_before = (part.expand(B, *part.shape) for part in self.before[layer])
+            k_before, v_before = (part.expand(B, -1, -1, -1) for part in self.before[layer])
             k, v = torch.cat([k_before, k], 1), torch.cat([v_before, v], 1)
-        if kept is not None:
-            kept.append((k, v))
         k, v = (part.repeat_interleave(self.n_heads // self.n_groups, 2) for part in (k, v))
         seen = torch.ones(T, start + T, dtype=torch.bool).tril(start)
         q, k, v = (part.transpose(1, 2) for part in (q, k, v))  # (B, H, T or S, K)

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 import torch
-from transformers import LlamaConfig, LlamaForCausalLM
 
 from arithlib.analysis.patching import Pairs, effect, put, total_effects
 from chapters import ch55_smollm as smollm
@@ -35,6 +34,8 @@ def paired(weight, n_heads):
 @pytest.fixture(scope="module")
 def theirs():
     """A tiny Llama of transformers with random weights, its norms among them."""
+    from transformers import LlamaConfig, LlamaForCausalLM  # two seconds, and only here are they needed
+
     torch.manual_seed(0)
     config = LlamaConfig(
         vocab_size=len(WORDS),
@@ -127,6 +128,23 @@ def test_patching_speaks_to_it_as_to_our_own_decoders(model, tokens):
     assert total_effects(model, pairs, "resid.0", range(9)).shape == (9, 3)
     with pytest.raises(ValueError, match="no activation is called .'resid.3'.*resid.0 to resid.2"):
         model(tokens, {"resid.3": put(torch.zeros(32))})
+
+
+@pytest.mark.parametrize("place", [0, 3, -1, ...])
+def test_tokens_before_the_edited_one_need_not_be_computed_again(model, tokens, place):
+    edit = put(torch.full((32,), 0.5), place)
+    whole = {"resid.1": edit, "resid.2": lambda x: x}  # with two edits every token is computed
+    for reader in (model, model.after("1+2=3\n")):
+        (logits, levels), (expected, their_levels) = (
+            reader(tokens, edits, return_activations=True) for edits in ({"resid.1": edit}, whole)
+        )
+        torch.testing.assert_close(logits, expected, atol=1e-6, rtol=0)
+        for name, level in levels.items():
+            torch.testing.assert_close(level, their_levels[name], atol=1e-6, rtol=0)
+
+
+def test_an_edit_that_changes_nothing_changes_nothing(model, tokens):
+    torch.testing.assert_close(model(tokens, {"resid.1": lambda x: x}), model(tokens), atol=1e-6, rtol=0)
 
 
 @pytest.mark.parametrize("text", ["12 + 3", "x", "1++2", "1=\n2", "1-2"])

@@ -91,9 +91,11 @@ class CharacterGPTs(nn.Module):
         tokens, T = tokens.clone(), tokens.shape[2]
         begun = torch.arange(T, device=tokens.device) >= places[..., None]
         for place in range(int(places.min()), T):
-            said = self(tokens[..., :place])[..., -1, :].argmax(-1)
             ended = (begun[..., :place] & (tokens[..., :place] == NEWLINE)).any(-1)
-            said = torch.where(ended, NEWLINE, said)
+            if ended.all():
+                tokens[..., place:] = NEWLINE
+                break
+            said = torch.where(ended, NEWLINE, self(tokens[..., :place])[..., -1, :].argmax(-1))
             tokens[..., place] = torch.where(begun[..., place], said, tokens[..., place])
         return tokens
 

@@ -83,6 +83,22 @@ def test_after_its_line_end_a_text_is_ended():
             assert set(text[end:]) == {NEWLINE}
 
 
+def test_once_every_text_has_ended_the_model_is_not_asked_again(monkeypatch):
+    asked = []
+
+    def ends_at_once(self, tokens, places=None):
+        asked.append(tokens.shape[2])
+        return torch.nn.functional.one_hot(torch.full(tokens.shape, NEWLINE), len(ALPHABET))
+
+    monkeypatch.setattr(CharacterGPTs, "forward", ends_at_once)
+    tokens, begin = torch.randint(10, (1, 5, 12), generator=seeded()), torch.full((1, 5), 6)
+    begin[0, 0] = 3
+    said = CharacterGPTs(CONFIG, (0,)).complete(tokens, begin)
+    assert asked == [3, 4, 5, 6]
+    written = torch.arange(12) >= begin[..., None]
+    assert (said[written] == NEWLINE).all() and torch.equal(said[~written], tokens[~written])
+
+
 def test_a_test_is_in_no_set_and_the_longest_sums_are_of_the_test():
     e = tiny()
     test = {*map(tuple, e.test_pairs().tolist())}

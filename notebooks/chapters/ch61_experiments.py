@@ -24,9 +24,13 @@ class SumsObjective:
     def __init__(self, experiment: "WrittenExperiment"):
         self.experiment = experiment
         self.test = experiment.lines(experiment.test_pairs())
+        drawn = [sample.draw(seed, experiment.test_pairs()) for sample, seed in experiment.members]
+        if experiment.curriculum:
+            drawn = [pairs[pairs.max(1).argsort(kind="stable")] for pairs in drawn]
+        self.largest = [pairs.max(1) for pairs in drawn]  # operand of each sum
         self.sets = [
-            experiment.lines(sample.draw(seed, experiment.test_pairs()), sample.noise, seed)
-            for sample, seed in experiment.members
+            experiment.lines(pairs, sample.noise, seed)
+            for pairs, (sample, seed) in zip(drawn, experiment.members, strict=True)
         ]
         if experiment.reads != "answers":
             self.sets = [Lines(lines.tokens, up_to_the_end(lines)) for lines in self.sets]
@@ -37,8 +41,16 @@ class SumsObjective:
         """(S, B, T) tokens and what of them is to be learned. Equal sets give the same."""
         generator = self.experiment.generator(step)
         share = torch.rand(self.experiment.batch_size, generator=generator)
-        drawn = [lines[(share * len(lines)).long()] for lines in self.sets]
+        shown = zip(self.sets, self.shown(step), strict=True)
+        drawn = [lines[(share * number).long()] for lines, number in shown]
         return torch.stack([lines.tokens for lines in drawn]), torch.stack([lines.written for lines in drawn])
+
+    def shown(self, step: int) -> list[int]:
+        """How many of each set's lines, from the first, are drawn from: all, or all of the lengths taught so far."""
+        if not self.experiment.curriculum:
+            return [len(lines) for lines in self.sets]
+        digits = self.experiment.taught(step)
+        return [int(np.searchsorted(largest, 10**digits)) for largest in self.largest]
 
     def loss(self, model: CharacterGPTs, step: int) -> Tensor:
         return losses(model, *self.batch(step)).sum()
@@ -100,6 +112,7 @@ class WrittenExperiment(Experiment):
     weights and of what a set holds. test_size: sums of every kind in tests.
     reads: one of `READS`, what a model is trained on: single sums, of which it learns the answers or the whole lines,
     or all of any piece of the running text that the sums of its set make.
+    curriculum: sums whose longer operand has one digit come first, then also those of two, and so on (`taught`).
     """
 
     format: Format
@@ -110,11 +123,20 @@ class WrittenExperiment(Experiment):
     n_layers: int = 3
     test_size: int = 500
     reads: str = "answers"
+    curriculum: bool = False
 
     def __post_init__(self):
         super().__post_init__()
         if self.reads not in READS:
             raise ValueError(f"reads = {self.reads!r}: choose one of {', '.join(READS)}")
+        if self.curriculum and self.reads == "text":
+            raise ValueError("a running text has no short sums to begin with: leave out its curriculum")
+
+    def taught(self, step: int) -> int:
+        """Digits of the longest sums at this step of a curriculum: one, then two after a sixth of the steps (if all
+        have up to three), then three after a third. With D digits the parts are 1 / 2D of the steps.
+        """
+        return min(2 * self.digits * step // self.steps + 1, self.digits)
 
     @property
     def digits(self) -> int:

@@ -3,10 +3,31 @@
 Dimensions: N sets of sums, E evaluations.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 
 from arithlib.analysis.dilution import crossing
+from arithlib.checkpoints import Trained
+
+
+def all_seeds(first: Trained, *others: Trained) -> Trained:
+    """Studies that differ in their seeds alone, read as one: their histories (E, N, seeds, ...) side by side.
+
+    Raises ValueError if they differ in more than that.
+    """
+    studies = (first, *others)
+    seeds = tuple(seed for study in studies for seed in study.experiment.seeds)
+    whole = replace(first.experiment, seeds=seeds)
+    for study in others:
+        if replace(study.experiment, name=whole.name, seeds=seeds) != whole or len(set(seeds)) < len(seeds):
+            raise ValueError(f"{study.experiment.name} is not {whole.name} with other seeds")
+    history = {
+        name: np.concatenate([study.history[name] for study in studies], 2) if values.ndim > 2 else values
+        for name, values in first.history.items()
+    }
+    return replace(first, experiment=whole, model=None, history=history)
 
 
 def sums_needed(sizes, shares, level: float) -> float:

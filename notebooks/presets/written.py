@@ -10,6 +10,7 @@ from chapters.ch61_experiments import WrittenExperiment
 from chapters.ch61_written_sums import EqualLengths, Format, Sample
 
 SEEDS = (0, 1, 2)
+MORE = tuple(range(3, 10))  # where formats are compared with one another
 STEPS = 1500
 # Of the published numbers of sums (Lee et al. 2023, tables of figures 1 and 4), those around each format's jump.
 SIZES = {
@@ -40,12 +41,15 @@ def presets():
 
     for style, sizes in SIZES.items():
         yield of_style(style, style, tuple(map(Sample, sizes)))
+        yield of_style(f"{style}-more", style, tuple(map(Sample, sizes)), seeds=MORE)
     yield run(
         "table", tuple(Sample(size, shares=(0.0, 1.0)) for size in (500, 750, 1000, 1500, 2000, 4000)),
         seeds=tuple(range(10)),
     )  # fmt: skip
     yield of_style("padded", "plain", (Sample(10_000),), format=Format(padded=3))
     yield of_style("unbalanced", "plain", (Sample(10_000, shares=(0.0, 0.01, 0.99)),))
+    for style in ("plain", "reversed"):
+        yield of_style(f"curriculum-{style}", style, (Sample(10_000),), curriculum=True)
     yield run("left-out", tuple(Sample(10_000, left_out=number) for number in (10, 100, 500)))
     # Once with 12 + 345 among the sums of three digits, once with both operands of one length.
     gap = (0.01, 0.0, 0.99)

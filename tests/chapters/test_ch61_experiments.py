@@ -178,3 +178,28 @@ def test_a_model_of_a_running_text_is_also_asked_without_the_line_end_before_a_s
 def test_a_way_of_reading_must_be_known():
     with pytest.raises(ValueError, match="choose one of answers, lines, text"):
         tiny(reads="books")
+
+
+def test_a_curriculum_teaches_short_sums_first_and_in_the_end_the_same_ones():
+    plain, taught = tiny(), tiny(curriculum=True)
+    objectives = [e.objective(None, torch.device("cpu")) for e in (plain, taught)]
+    sets = [[set(map(spelled, lines.tokens)) for lines in objective.sets] for objective in objectives]
+    assert sets[0] == sets[1]
+
+    def longest(objective, step):
+        """Digits of the longest operand in what each model is shown at this step."""
+        questions = [[spelled(text).strip().partition("=")[0] for text in part] for part in objective.batch(step)[0]]
+        return [max(len(number) for question in part for number in question.split("+")) for part in questions]
+
+    # Two lengths: the second begins after a quarter of 30 steps.
+    assert all(longest(objectives[1], step) == [1] * 4 for step in range(8))
+    assert [taught.taught(step) for step in (0, 7, 8, 29)] == [1, 1, 2, 2]
+    assert all(max(longest(objectives[1], step)) == 2 for step in range(8, 30))
+    assert all(max(longest(objectives[0], step)) == 2 for step in range(30))
+    assert objectives[1].shown(7) == [30, 30, 40, 40]
+    assert objectives[1].shown(8) == objectives[0].shown(0) == [60, 60, 200, 200]
+
+
+def test_a_running_text_has_no_curriculum():
+    with pytest.raises(ValueError, match="no short sums to begin with"):
+        tiny(reads="text", curriculum=True)

@@ -1,13 +1,15 @@
 """Order and format: a test asks what training asks, and curves are read as by hand."""
 
+import dataclasses
 import itertools
 
 import numpy as np
 import pytest
 
 from arithlib import experiments
+from arithlib.checkpoints import Trained
 from chapters.ch61_character_gpt import CharacterGPTs
-from chapters.ch61_order_and_format import local_contexts, step_reaching, steps_of_fall, sums_needed
+from chapters.ch61_order_and_format import all_seeds, local_contexts, step_reaching, steps_of_fall, sums_needed
 from chapters.ch61_written_sums import ALPHABET
 
 
@@ -32,6 +34,23 @@ def test_a_test_gives_a_model_token_for_token_what_training_gives_it(e, monkeypa
     beginnings = [text(tokens[: text(tokens).index("=") + 1]) for tokens in in_training.tokens]
     assert handed == beginnings
     assert all(prompt.startswith("\n") for prompt in handed)
+
+
+def test_studies_of_other_seeds_are_joined_seed_by_seed():
+    first, more = (experiments.get(f"written-plain{part}") for part in ("", "-more"))
+
+    def measured(e):
+        """Every number says which seed it is of."""
+        by_seed = np.broadcast_to(e.seeds, (2, len(e.samples), len(e.seeds)))
+        return Trained(e, None, {"step": np.arange(2), "loss": by_seed, "by_length": by_seed[..., None]}, {})
+
+    joined = all_seeds(measured(first), measured(more))
+    assert joined.experiment.seeds == tuple(range(10)) and joined.experiment.name == "written-plain"
+    assert (joined.history["loss"] == range(10)).all() and (joined.history["by_length"][..., 0] == range(10)).all()
+    assert joined.history["step"].tolist() == [0, 1]
+    for other in (first, dataclasses.replace(more, steps=500)):
+        with pytest.raises(ValueError, match="is not written-plain with other seeds"):
+            all_seeds(measured(first), measured(other))
 
 
 def test_sums_needed_is_where_the_line_between_log_sizes_crosses():

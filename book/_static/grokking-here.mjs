@@ -458,6 +458,7 @@ class GrokkingHere extends HTMLElement {
   #run;
   #history = [];
   #frame;
+  #heard; // for how many hundreds of steps a screen reader has been told
 
   connectedCallback() {
     if (this.shadowRoot) return;
@@ -526,7 +527,9 @@ class GrokkingHere extends HTMLElement {
     this.#at("shown").textContent = describe(history, steps);
     this.#at("end").textContent = steps;
     // A screen reader says every change: so many are enough, and of a slider that is moved it says the step already.
-    if (step % (10 * EVERY) === 0 || !this.#frame || step >= steps) {
+    const hundreds = floor(step / (10 * EVERY));
+    if (hundreds !== this.#heard || !this.#frame || step >= steps) {
+      this.#heard = hundreds;
       this.#at("back").setAttribute("aria-valuetext", `step ${step}`);
       this.#at("told").setAttribute("aria-live", shown < last ? "off" : "polite");
       say(this.#at("told"), this.#at("shown").textContent);

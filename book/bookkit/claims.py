@@ -165,6 +165,10 @@ class Claim:
         """The rule's expressions by the verdict they give, in the order in which they are tried."""
         return {verdict: str(self.rule[verdict]) for verdict in (REPRODUCED, PARTLY) if verdict in self.rule}
 
+    def answer(self, verdict: str) -> str | None:
+        """What this verdict says to the question that the statement is; None if it is none."""
+        return (self.answers or {}).get(verdict)
+
     def label(self, name: str) -> str | None:
         """What a reader sees for a named measurement, with {} for its number; None for one that is not shown."""
         labels = self.labels if isinstance(self.labels, Mapping) else {}

@@ -47,15 +47,18 @@ class Verdict:
     __repr__ = __str__
 
     def ours(self) -> str:
-        """The answer to a question; the measurement, its spread and its scale in words."""
+        """The measurement, its spread and its scale in words."""
         beside = filter(None, (self.measurement.spread(self.claim), str(self.scale)))
         words = f"{self.measurement.text(self.claim)} ({'; '.join(beside)})"
-        answer = (self.claim.answers or {}).get(self.verdict)
-        return " ".join(filter(None, (answer, f"{words}. {self.note}" if self.note else words)))
+        return f"{words}. {self.note}" if self.note else words
+
+    def said(self) -> str:
+        """What the source says; of a question, also the answer."""
+        return " ".join(filter(None, (self.claim.statement, self.claim.answer(self.verdict))))
 
     def sentence(self) -> str:
         """What the source says, its number and ours."""
-        return f"{self.claim.statement} Source: {self.claim.published or 'no number'}. Ours: {self.ours()}"
+        return f"{self.said()} Source: {self.claim.published or 'no number'}. Ours: {self.ours()}"
 
     def _repr_markdown_(self) -> str:
         return f"{SIGNS[self.verdict]} **{self.claim.id} {self.verdict}.** {self.sentence()}"
@@ -155,7 +158,7 @@ class VerdictTable:
     def _repr_markdown_(self) -> str:
         lines = ["| claim | the source | ours |", "| --- | --- | --- |"]
         for row in self.rows:
-            source = f"{row.claim.statement} Published: {row.claim.published or 'no number'}."
+            source = f"{row.said()} Published: {row.claim.published or 'no number'}."
             cells = (f"{row.claim.id} {SIGNS[row.verdict]} **{row.verdict}**", source, row.ours())
             lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
         return "\n".join(lines)
@@ -168,7 +171,7 @@ class VerdictTable:
             f'<li id="{anchor(row.claim.id)}" style="{row_style}">'
             f'<div style="flex:0 0 11em">{badge(row.verdict)}<br><strong>{row.claim.id}</strong>'
             f"{how.format(anchor(row.claim.id))}</div>"
-            f'<div style="flex:3 1 14em">{html.escape(row.claim.statement)}</div>'
+            f'<div style="flex:3 1 14em">{html.escape(row.said())}</div>'
             f'<div style="flex:3 1 14em">Published: {html.escape(row.claim.published or "no number")}.<br>'
             f"Ours: {html.escape(row.ours())}</div></li>"
             for row in self.rows

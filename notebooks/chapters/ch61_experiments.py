@@ -23,11 +23,12 @@ class SumsObjective:
 
     def __init__(self, experiment: "WrittenExperiment"):
         self.experiment = experiment
-        self.test = experiment.lines(experiment.test_pairs())
-        drawn = [sample.draw(seed, experiment.test_pairs()) for sample, seed in experiment.members]
-        if experiment.curriculum:
+        asked = experiment.test_pairs()
+        self.test = experiment.lines(asked)
+        drawn = [sample.draw(seed, asked) for sample, seed in experiment.members]
+        if experiment.curriculum:  # by the larger operand
             drawn = [pairs[pairs.max(1).argsort(kind="stable")] for pairs in drawn]
-        self.largest = [pairs.max(1) for pairs in drawn]  # operand of each sum
+            self.largest = [pairs.max(1) for pairs in drawn]
         self.sets = [
             experiment.lines(pairs, sample.noise, seed)
             for pairs, (sample, seed) in zip(drawn, experiment.members, strict=True)

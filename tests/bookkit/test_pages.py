@@ -105,8 +105,8 @@ def test_a_question_has_its_answer_first():
     asked = replace(claims["M-08"], answers={"reproduced": "Yes & no."})
     card = BeautifulSoup(scoreboard_page([a_row()], {"M-08": asked}), "html.parser").find(id="claim-m-08")
     assert next(iter(entries(card.dl).items())) == ("answer", "Yes & no.")
-    said = Verdict(asked, Measurement.of([4000, 4200]), "reproduced", Scale("proof", {})).ours()
-    assert said.startswith("Yes & no. 4,100 ")
+    said = str(Verdict(asked, Measurement.of([4000, 4200]), "reproduced", Scale("proof", {})))
+    assert said.startswith("M-08 reproduced: Loss < 1 & falls. Yes & no. Source: ")
 
 
 def test_a_measured_claim_says_how_it_is_decided(page):

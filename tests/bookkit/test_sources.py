@@ -29,7 +29,7 @@ CLAIMS = load_claims(ROOT / "book" / "claims")
 CHAPTERS = {path.stem: path for path in (ROOT / "notebooks").glob("*.ipynb")}
 GOOD = Source(
     picture="norms",
-    in_a_sentence="Its circles are there.",
+    in_brief="Its circles are there.",
     headline=("M-08",),
     sections=(Section("5 Circles", ("M-08",), (Item("Figure 5", "Norms & more.", ("norms",), ("M-12",)),)),),
     errors=(Slip("§2", "It is one more.", "arithmetic", "up to P < 113", ("M-08",), ("norms",)),),
@@ -94,7 +94,7 @@ def test_what_is_missing_or_leads_nowhere_is_found(change, problem):
 
 def test_a_list_of_another_form_is_refused(tmp_path):
     path = tmp_path / "004.yaml"
-    path.write_text("picture: norms\nin_a_sentence: So.\nheadline: [M-08]\nsections: [{title: 5, colour: red}]\n")
+    path.write_text("picture: norms\nin_brief: So.\nheadline: [M-08]\nsections: [{title: 5, colour: red}]\n")
     with pytest.raises(ClaimError, match=r"book/sources/004\.yaml cannot be read: .*colour"):
         read_source(path)
 

@@ -153,7 +153,7 @@ def _card(row: dict, claim: Claim) -> str:
     where = f'<a href="{page}#{anchor(row["id"])}">{_name(row["notebook"])}</a>'
     if row["figure"]:
         where += f', <a href="{page}#{row["figure"]}">figure {_text(row["figure"])}</a>'
-    answer = (claim.answers or {}).get(row["verdict"])
+    answer = claim.answer(row["verdict"])
     entries = {"answer": _text(answer)} if answer else {}
     entries |= {
         "published": _text(row["published"] or "no number"),

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from jupyter_book.sphinx import build_sphinx
 
+from arithlib.files import sha256
 from bookkit.build import provenance
 from bookkit.build.digest import tree_digest
 from bookkit.build.project import Project
@@ -33,6 +34,7 @@ LEADS_ON = '<meta http-equiv="Refresh"'
 # The theme's script of 2,000 icons, one of them in it (its name, other names, its strokes), and a use of one.
 ICONS = "_static/scripts/fontawesome.js"
 ICON = re.compile(r'"?([a-z0-9-]+)"?:\[\d+,\d+,\[([^]]*)\],"[0-9a-f]+",(?:"[^"]*"|\["[^"]*","[^"]*"\])\],?')
+ICONS_ASKED = re.compile(r"(fontawesome\.js\?digest=)\w+")
 USED = re.compile(r"\bfa-([a-z0-9-]+)")
 
 
@@ -113,6 +115,11 @@ def trim_icons(site: Path) -> None:
     )
     icons.write_text(re.sub(r"\n?//# sourceMappingURL=.*", "", script), encoding="utf-8")
     icons.with_suffix(".js.map").unlink(missing_ok=True)
+    # Pages ask for it by the theme's digest: a browser that has the icons of an earlier build would keep them.
+    digest = sha256(icons)[:20]
+    for page in site.rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        page.write_text(ICONS_ASKED.sub(rf"\g<1>{digest}", text), encoding="utf-8")
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -3,7 +3,7 @@
 book/sources/NUMBER.yaml lists what the source shows, section by section, and where this book has its counterpart::
 
     picture: embedding-spectrum            # the figure and the words that the front page has of it
-    in_a_sentence: Its circles are there.
+    in_brief: Its circles are there.
     headline: [M-08, M-26]                 # the claims of its abstract or its conclusions
     errors:                                # what is wrong in it, in whose words, how it was found, and what shows it
       - {where: "§2", says: "up to P", how: reading, text: One number is off., claims: [M-03], figures: []}
@@ -123,7 +123,7 @@ class Slip:
 @dataclass(frozen=True)
 class Source:
     picture: str
-    in_a_sentence: str
+    in_brief: str
     headline: tuple[str, ...]
     sections: tuple[Section, ...]
     errors: tuple[Slip, ...] = ()
@@ -319,7 +319,7 @@ def cards_markdown(root: Path, build: Path) -> str:
         cards += [
             f"::::{{grid-item-card}} {{ref}}`{heading} <paper-{number}>`",
             _drawing(source.picture, found),
-            f"{source.in_a_sentence} {{cite:t}}`{key}`, {claims}:",
+            f"{source.in_brief} {{cite:t}}`{key}`, {claims}:",
             _counts(counts[number]),
             "::::",
         ]
@@ -419,7 +419,9 @@ def _claims(ids: tuple[str, ...], found: Found, shown: set[str]) -> Iterator[str
 
 def _card(row: dict, claim: Claim, record: dict | None) -> str:
     """One claim: what is said and published, what we found, and where; without a record, what was published."""
-    entries = {"published": _text(claim.published or "no number")}
+    answer = claim.answer(row["verdict"])
+    entries = {"answer": _text(answer)} if answer else {}
+    entries |= {"published": _text(claim.published or "no number")}
     if record:
         measurement = Measurement.of(record["measured"], record["unit"])
         ours = Verdict(claim, measurement, row["verdict"], row["scale"], record.get("note")).ours()

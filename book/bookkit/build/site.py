@@ -10,6 +10,7 @@ is noticed wherever it stands.
 """
 
 import argparse
+import hashlib
 import os
 import re
 import shutil
@@ -18,7 +19,6 @@ from pathlib import Path
 
 from jupyter_book.sphinx import build_sphinx
 
-from arithlib.files import sha256
 from bookkit.build import provenance
 from bookkit.build.digest import tree_digest
 from bookkit.build.project import Project
@@ -116,7 +116,7 @@ def trim_icons(site: Path) -> None:
     icons.write_text(re.sub(r"\n?//# sourceMappingURL=.*", "", script), encoding="utf-8")
     icons.with_suffix(".js.map").unlink(missing_ok=True)
     # Pages ask for it by the theme's digest: a browser that has the icons of an earlier build would keep them.
-    digest = sha256(icons)[:20]
+    digest = hashlib.sha256(icons.read_bytes()).hexdigest()[:20]
     for page in site.rglob("*.html"):
         text = page.read_text(encoding="utf-8")
         page.write_text(ICONS_ASKED.sub(rf"\g<1>{digest}", text), encoding="utf-8")

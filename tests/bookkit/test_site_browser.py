@@ -142,6 +142,7 @@ def test_a_page_can_be_read(page, name, thin_out):
     too_wide = "all => all.filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.textContent.slice(0, 60))"
     listings = page.locator("article :is(.cell_input, .cell_output) pre:visible")
     assert listings.evaluate_all(too_wide) == [], "code or what it prints is cut off"
+    assert page.locator("svg[data-icon]").count() and not page.locator("svg[data-icon] animate").count(), "no icon"
     page.wait_for_function(TAB_STOPS_ARE_SET)
     page.evaluate(SHORTEN)
     all_but_colours = {rule: {"enabled": False} for rule in COLOURS}
@@ -153,7 +154,6 @@ def test_a_page_can_be_read(page, name, thin_out):
         figures_stand_out(page)
         assert violations(page, {"runOnly": {"type": "rule", "values": COLOURS}}) == [], f"in {mode} mode"
     assert page.locator("article figure img").count() or name not in CHAPTERS, "a chapter without a figure"
-    assert page.locator("svg[data-icon]").count() and not page.locator("svg[data-icon] animate").count(), "no icon"
     assert page.faults == []
 
 

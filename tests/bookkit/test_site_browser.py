@@ -123,6 +123,13 @@ def test_the_front_page_shows_a_picture_a_network_and_ten_findings_on_one_screen
     assert len(ends) == 12 and max(ends) <= DESK["height"]
 
 
+def test_on_a_phone_there_is_a_button_for_the_contents_of_a_page_that_lists_them(page):
+    for name, listed in (("book/index.html", 0), ("book/how_to_run.html", 1)):
+        page.goto(name)
+        assert page.locator(".bd-sidebar-secondary").count() == listed
+        assert page.locator(".secondary-toggle").is_visible() == bool(listed)
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_can_be_read(page, name, thin_out):
     """Opened once, without a network: on a phone, then at a desk, in light and in dark."""

@@ -1,11 +1,13 @@
 """The published tables, row by row, beside the runs of this book: small ones, and those of the published width."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cache
 
+import numpy as np
 import torch
+from IPython.display import HTML, display
 from torch.utils.flop_counter import FlopCounterMode
 
 from arithlib import checkpoints, experiments
@@ -15,6 +17,10 @@ from arithlib.experiments import Experiment, abacus
 from arithlib.experiments.abacus import AbacusExperiment
 from arithlib.models.looped import LoopedConfig
 from bookkit import published
+
+SUMS = "Sums of 32 numbers (source 003; small: of 4)"
+HOPS = {p: f"{p} hops among 256 tokens (source 003; small: 4 among 32)" for p in (16, 32)}
+PROBLEMS = "Grade-school problems (source 003; small: of five parameters)"
 
 
 @dataclass(frozen=True)
@@ -35,10 +41,9 @@ def tables() -> dict[str, list[Row]]:
     """By title, every model for which there are runs at the published width. Labels: layers x loops."""
     return {
         "Sums, both numbers five times as long as in training (source 002 and McLeish et al.)": list(_adders()),
-        "Sums of 32 numbers (source 003; small: of 4)": list(_sums()),
-        "16 hops among 256 tokens (source 003; small: 4 among 32)": list(_hops(16)),
-        "32 hops among 256 tokens (source 003; small: 4 among 32)": list(_hops(32)),
-        "Grade-school problems (source 003; small: of five parameters)": list(_problems()),
+        SUMS: list(_sums()),
+        **{title: list(_hops(p)) for p, title in HOPS.items()},
+        PROBLEMS: list(_problems()),
     }
 
 
@@ -112,6 +117,46 @@ def here(pattern: str | None, train: str = "") -> list[Trained]:
         for run in experiments.match(pattern)
         if fnmatchcase(run.name, train) or checkpoints.is_here(run.name)
     ]
+
+
+def side_by_side(
+    title: str, train: str = "", minutes: Mapping[str, float] | None = None
+) -> tuple[HTML, list[Trained]]:
+    """One of `tables`: percent right in the source, on a core and at the published width; and the runs of that width.
+
+    train: as in `here`. minutes: of a card for all seeds of a row, by label; one more column.
+    """
+    head, lines, trained = ["model", "source", "on a core", "large", *(["minutes"] if minutes else [])], [], []
+    for row in tables()[title]:
+        large = here(row.large, train)
+        trained += large
+        cells = [row.label, "-" if row.published is None else f"{row.published:.1f}"]
+        cells += [_mean(here(row.small), "-"), _mean(large, "not yet")]
+        lines.append([*cells, *([f"{minutes[row.label]:.1f}"] if minutes else [])])
+    names = "".join(f'<th scope="col">{name}</th>' for name in head)
+    body = "".join(f"<tr>{''.join(f'<td>{value}</td>' for value in cells)}</tr>" for cells in lines)
+    top = f"<caption>{title}</caption><thead><tr>{names}</tr></thead>"
+    return HTML(f'<table class="dataframe">{top}<tbody>{body}</tbody></table>'), trained
+
+
+def _mean(runs: list[Trained], missing: str) -> str:
+    return f"{np.mean([percent(run) for run in runs]):.1f} ({len(runs)})" if runs else missing
+
+
+def show_large(*titles: str, train: bool) -> list[Trained]:
+    """Shows those of these `tables` that have a run of the published width, and returns these runs.
+
+    train: make what is missing of them first, which takes a card.
+    """
+    trained = []
+    for title in titles:
+        table, runs = side_by_side(title, "*" if train else "")
+        trained += runs
+        if runs:
+            display(table)
+        else:
+            print(f'none trained yet; preset = "gpu" does: {title}')
+    return trained
 
 
 def percent(run: Trained) -> float:

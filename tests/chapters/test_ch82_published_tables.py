@@ -11,7 +11,18 @@ import pytest
 import presets
 from arithlib import checkpoints, experiments
 from arithlib.checkpoints import Trained
-from chapters.ch82_published_tables import here, percent, petaflops, tables, teraflops
+from chapters import ch82_published_tables
+from chapters.ch82_published_tables import (
+    HOPS,
+    SUMS,
+    here,
+    percent,
+    petaflops,
+    show_large,
+    side_by_side,
+    tables,
+    teraflops,
+)
 
 NOTEBOOKS = Path(presets.__file__).parents[1]
 ROWS = [row for rows in tables().values() for row in rows]
@@ -103,6 +114,35 @@ def test_a_run_has_the_rate_of_the_deepest_measured_one_of_its_width_or_the_next
     assert teraflops(experiments.get("graphs-gpu-8x1-s0"), rates) == 3  # width 128
     assert teraflops(experiments.get("depth-gpu-add-1x12-s0"), rates) == 3  # 256
     assert teraflops(experiments.get("abacus-gpu-1x16-s0"), rates) == 50  # 1024
+
+
+def test_a_large_run_stands_beside_the_small_ones_once_it_is_here(monkeypatch, capsys):
+    """In the chapters of its table, and no table where there is none."""
+    name = "depth-gpu-hop16-1x6-s0"
+    run = planted(name, accuracy_by_loops=np.linspace(0.4, 0.9, 6)[None])
+    asked = []
+
+    def trained(pattern, train=""):
+        asked.append(train)
+        return [run] if pattern and pattern.startswith("depth-gpu-hop16-1x6") else []
+
+    monkeypatch.setattr(ch82_published_tables, "here", trained)
+    table, runs = side_by_side(HOPS[16])
+    assert runs == [run] and set(asked) == {""}
+    assert table.data.count("90.0 (1)") == 1 and table.data.count("<td>not yet</td>") == len(tables()[HOPS[16]]) - 1
+    assert "minutes" not in table.data
+    assert show_large(SUMS, *HOPS.values(), train=False) == [run] and set(asked) == {""}
+    printed = capsys.readouterr().out
+    assert SUMS in printed and HOPS[32] in printed and HOPS[16] not in printed
+    show_large(SUMS, train=True)
+    assert "*" in asked
+
+
+@pytest.mark.parametrize("chapter", ["40_adding_many_numbers", "41_hopping", "42_grade_school_graphs"])
+def test_the_chapters_on_loops_take_the_preset(chapter):
+    cells = json.loads((NOTEBOOKS / f"{chapter}.ipynb").read_text(encoding="utf-8"))["cells"]
+    sources = {cell["id"]: "".join(cell["source"]) for cell in cells}
+    assert 'preset = "cpu"' in sources["cell-02"] and 'train=preset == "gpu")' in sources["published-width"]
 
 
 def test_nothing_is_trained_unasked(tmp_path, monkeypatch):

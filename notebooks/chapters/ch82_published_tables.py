@@ -155,7 +155,7 @@ def show_large(*titles: str, train: bool) -> list[Trained]:
         if runs:
             display(table)
         else:
-            print(f'none trained yet; preset = "gpu" does: {title}')
+            print(f'{title.partition(" (")[0]}: none yet; preset = "gpu" trains them')
     return trained
 
 

@@ -135,6 +135,7 @@ def test_a_large_run_stands_beside_the_small_ones_once_it_is_here(monkeypatch, c
     printed = capsys.readouterr().out
     assert printed.splitlines() == [
         'Sums of 32 numbers: none yet; preset = "gpu" trains them',
+        "<IPython.core.display.HTML object>",
         '32 hops among 256 tokens: none yet; preset = "gpu" trains them',
     ]
     show_large(SUMS, train=True)

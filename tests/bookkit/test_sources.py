@@ -145,6 +145,13 @@ def test_the_front_page_has_a_card_of_each_source(monkeypatch, tmp_path):
     assert 'aria-label="1 reproduced, 1 not attempted"' in cards
 
 
+def test_the_front_page_counts_all_verdicts(monkeypatch, tmp_path):
+    monkeypatch.setattr(sources.Found, "under", lambda *_: found("10_grokking"))
+    assert sources.tally_markdown(tmp_path, tmp_path) == (
+        "The verdicts on [2 claims](scoreboard.md): 1 reproduced, 1 not attempted."
+    )
+
+
 def test_what_is_refuted_is_listed_though_the_source_does_not_put_it_first():
     refuted = found("10_grokking")
     refuted.rows["M-12"]["verdict"] = "refuted"

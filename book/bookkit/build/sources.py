@@ -308,6 +308,13 @@ def evidence(figures: tuple[str, ...], claims: tuple[str, ...], found: Found) ->
 # --- on the front page ---
 
 
+def tally_markdown(root: Path, build: Path) -> str:
+    """How many claims there are, and how many of them have each verdict, in a sentence."""
+    counts = tally(list(Found.under(root, build).rows.values()))["all"]
+    there = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
+    return f"The verdicts on [{sum(counts.values())} claims](scoreboard.md): {there}."
+
+
 def cards_markdown(root: Path, build: Path) -> str:
     """A card for each source: a picture, a sentence, its bar of verdicts, and the way to its page."""
     found = Found.under(root, build)

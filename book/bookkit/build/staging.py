@@ -31,6 +31,7 @@ WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 PHONE_PIXELS, CARD_PIXELS, TEXT_PIXELS = 315, 13, 8.5
 # Places of the front page that are filled in.
 MADE_HERE = {
+    b"<!-- tally -->": sources.tally_markdown,
     b"<!-- headlines -->": pages.headlines_markdown,
     b"<!-- findings -->": pages.findings_markdown,
     b"<!-- sources -->": sources.cards_markdown,

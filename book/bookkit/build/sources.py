@@ -309,8 +309,8 @@ def evidence(figures: tuple[str, ...], claims: tuple[str, ...], found: Found) ->
 
 
 def tally_markdown(root: Path, build: Path) -> str:
-    """How many claims there are, and how many of them have each verdict, in a sentence."""
-    counts = tally(list(Found.under(root, build).rows.values()))["all"]
+    """How many claims were measured, and how many of them have each verdict, in a sentence."""
+    counts = tally([row for row in Found.under(root, build).rows.values() if row["verdict"] != NOT_ATTEMPTED])["all"]
     there = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
     return f"The verdicts on [{sum(counts.values())} claims](scoreboard.md): {there}."
 

@@ -273,7 +273,7 @@ const CONTENT = `
   input[aria-invalid="true"] { border: 2px solid ${RIGHT}; }
   input { accent-color: var(--pst-color-primary, #0a5c80); }
   .training { display: grid; gap: 0.3rem; }${STEP_STYLE}
-  #epoch { min-height: 4.2em; font-variant-numeric: tabular-nums; }
+  #epoch { min-height: 2.8em; font-variant-numeric: tabular-nums; }
   var { font-family: Georgia, serif; }
   p, figure, fieldset, table { margin: 0; }
   #seen { min-height: 2.8em; font-weight: 600; }
@@ -320,7 +320,7 @@ const CONTENT = `
     .numbers { grid-template-columns: repeat(2, minmax(0, 1fr)); }
     .wide { grid-column: 1 / -1; }
     #seen, #right { min-height: 1.4em; }
-    #epoch { min-height: 2.8em; }
+    #epoch { min-height: 1.4em; }
   }
   slot { display: none; }
   @media print { .network { display: none; } slot { display: block; } }

@@ -339,7 +339,8 @@ def _recorded(experiment: Experiment, folder: Path | None) -> str:
 
 def provenance(experiment: Experiment, history: dict, seconds: float, device: torch.device, stack: int = 1) -> dict:
     """How a checkpoint came to be. stack: how many models were trained as one; the seconds are those of all."""
-    final = {k: float(v[-1]) for k, v in history.items() if v.ndim == 1 and k != "step"}
+    measured = {k: v for k, v in history.items() if "/" not in k}  # the rest are tables of a snapshot
+    final = {k: float(v[-1]) for k, v in measured.items() if v.ndim == 1 and k != "step"}
     return {
         "name": experiment.name,
         "about": experiment.about,

@@ -34,10 +34,10 @@ def serving(folder: Path):
         server.shutdown()
 
 
-def in_the_book(shown: object) -> str:
-    """What a page of the book has of the last line of a cell."""
+def in_the_book(shown: object, records: Path | str = "anywhere") -> str:
+    """What a page of the book has of the last line of a cell; what it loads later goes to records."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("BOOKKIT_RECORDS", "anywhere")
+        patch.setenv("BOOKKIT_RECORDS", str(records))
         return shown._repr_html_()
 
 
@@ -72,7 +72,11 @@ def fixtures_of(element: object, name: str, module: Path):
 
     @pytest.fixture(scope="module")
     def folder(tmp_path_factory):
-        return make_site(tmp_path_factory.mktemp("site"), name, in_the_book(element), module)
+        records = tmp_path_factory.mktemp("records")
+        site = make_site(tmp_path_factory.mktemp("site"), name, in_the_book(element, records), module)
+        for asset in records.glob("assets/*"):
+            shutil.copy(asset, site / "_static")
+        return site
 
     @pytest.fixture(scope="module")
     def address(folder):

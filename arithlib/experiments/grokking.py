@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
 from arithlib.analysis import progress
+from arithlib.analysis.folded import pack_within
 from arithlib.analysis.fourier import coefficient_norms, fourier_basis, key_frequencies, power_spectrum, wave_rows
 from arithlib.evaluation import accuracy, answer_grid, cross_entropy
 from arithlib.experiments.base import Experiment
@@ -128,6 +129,27 @@ class GrokkingExperiment(Experiment):
             clock = progress.clock_fit(logits, freqs)[1]
             measured["clock_variance"].append(progress.variance_explained(centred, clock))
         return {name: np.array(values) for name, values in measured.items()}
+
+
+@of_kind("grokking-snapshots")
+@dataclass(frozen=True, kw_only=True)
+class GrokkingSnapshots(GrokkingExperiment):
+    """A run of which each snapshot is kept, folded small enough for a page: as history STEP/TABLE.
+
+    circles: the frequencies on whose circles the tokens are kept.
+    bound: how far either of its products may move a snapshot's logits, as `analysis.folded.pack_within` has it.
+    """
+
+    circles: tuple[int, ...]
+    bound: float
+
+    def finish(self, model, run):
+        then, measured = GrokkingTransformer(self.model), {}
+        for step, parameters in sorted(run.snapshots.items()):
+            then.load_state_dict(parameters)
+            packed = pack_within(then, self.circles, self.bound)
+            measured |= {f"{step}/{name}": table.numpy() for name, table in packed.items()}
+        return measured
 
 
 class GrokkingModels(nn.Module):

@@ -3,10 +3,13 @@
 // A page that uses it loads this module and what it imports. What stands between the tags is shown where
 // no script runs, and on paper. weights: a safetensors file in base64, the tables of
 // chapters.ch11_grokked_network.Folded; the tests compare what is computed here with that class, number by number.
-// frequencies: the key frequencies of the embedding, those that can be switched off.
+// frequencies: the key frequencies of the embedding, those that can be switched off. history, if its training is to be
+// looked back on: of each snapshot the step and what to say of it, the last being the network itself; snapshots: where
+// the tables of the others are, by step, which are loaded once somebody asks for one.
 
 import { say } from "./fields.mjs";
-import { tensors } from "./tensors.mjs";
+import { STEP_STYLE, sayStep, stepSlider, stepTo } from "./steps.mjs";
+import { decoded, fetched, tensors } from "./tensors.mjs";
 
 const { fround, exp, abs, max, hypot, floor } = Math;
 const TURN = 2 * Math.PI;
@@ -14,8 +17,20 @@ const TURN = 2 * Math.PI;
 // --- the weights ---
 
 /** The tables by name, in float32; a table of whole numbers has a scale for each row, or none. */
-export const read = (bytes) => {
-  const tables = tensors(bytes);
+export const read = (bytes) => scaled(tensors(bytes));
+
+/** The tables of several networks: those called STEP/NAME, by step. */
+export const readSnapshots = (bytes) => {
+  const found = {};
+  for (const [name, table] of Object.entries(tensors(bytes))) {
+    const [step, own] = name.split("/");
+    (found[step] ??= {})[own] = table;
+  }
+  Object.values(found).forEach(scaled);
+  return found;
+};
+
+const scaled = (tables) => {
   for (const name of ["writes", "answers"]) {
     const { shape, values } = tables[name];
     const scale = tables[`${name}.scale`].values;
@@ -257,6 +272,8 @@ const CONTENT = `
   }
   input[aria-invalid="true"] { border: 2px solid ${RIGHT}; }
   input { accent-color: var(--pst-color-primary, #0a5c80); }
+  .training { display: grid; gap: 0.3rem; }${STEP_STYLE}
+  #epoch { min-height: 2.8em; font-variant-numeric: tabular-nums; }
   var { font-family: Georgia, serif; }
   p, figure, fieldset, table { margin: 0; }
   #seen { min-height: 2.8em; font-weight: 600; }
@@ -303,11 +320,13 @@ const CONTENT = `
     .numbers { grid-template-columns: repeat(2, minmax(0, 1fr)); }
     .wide { grid-column: 1 / -1; }
     #seen, #right { min-height: 1.4em; }
+    #epoch { min-height: 1.4em; }
   }
   slot { display: none; }
   @media print { .network { display: none; } slot { display: block; } }
 </style>
 <section class="network" aria-label="Grokked network">
+  <div class="training wide" hidden>${stepSlider("Step of training")}<p id="epoch" role="status"></p></div>
   <div class="numbers wide">${number("a", "First number")}${number("b", "Second number")}</div>
   <p id="seen" class="wide" role="status"></p>
   <figure class="wide drawn">
@@ -343,21 +362,26 @@ const CONTENT = `
 
 class GrokkedNetwork extends HTMLElement {
   #at = (id) => this.shadowRoot.getElementById(id);
+  #history; // of each snapshot the step and what to say of it
+  #snapshots = new Map(); // step -> what is known of the network then
+  #loading;
   #whole; // the tables as they came
   #tables; // and as they are, without what is switched off
   #run; // the network with these
   #readout;
   #heard; // of each neuron the frequency
-  #counted = new Map(); // what is switched off -> how many pairs are right
+  #counted; // what is switched off -> how many pairs are right
   #job; // the latest count: an earlier one gives up
 
   connectedCallback() {
     if (this.shadowRoot) return;
     this.attachShadow({ mode: "open" }).innerHTML = CONTENT;
-    this.#whole = read(Uint8Array.from(atob(this.getAttribute("weights")), (letter) => letter.charCodeAt(0)));
-    const { P, H, F } = sizes(this.#whole);
-    this.#readout = readout(this.#whole);
-    this.#heard = Array.from({ length: F }, (_, n) => heard(this.#readout.subarray(n * P, (n + 1) * P)));
+    this.#history = JSON.parse(this.getAttribute("history") ?? '[["end", ""]]');
+    this.#take(this.#history.at(-1)[0], read(decoded(this.getAttribute("weights"))));
+    const { P, H } = sizes(this.#whole);
+    this.shadowRoot.querySelector(".training").hidden = this.#history.length === 1;
+    this.#tell(this.#history.length - 1);
+    this.#at("back").oninput = () => this.#lookBack();
     for (const name of ["a", "b"]) {
       const [typed, slid] = [this.#at(name), this.#at(`${name}-slider`)];
       for (const input of [typed, slid]) [input.max, input.value] = [P - 1, this.getAttribute(name)];
@@ -404,6 +428,43 @@ class GrokkedNetwork extends HTMLElement {
     return valid;
   }
 
+  /** Be the network of this step. */
+  #take(step, whole) {
+    if (!this.#snapshots.has(step)) {
+      const { P, F } = sizes(whole);
+      const all = readout(whole);
+      const frequencies = Array.from({ length: F }, (_, n) => heard(all.subarray(n * P, (n + 1) * P)));
+      this.#snapshots.set(step, { whole, readout: all, heard: frequencies, counted: new Map() });
+    }
+    const { whole: tables, readout: rows, heard: read, counted } = this.#snapshots.get(step);
+    [this.#whole, this.#readout, this.#heard, this.#counted] = [tables, rows, read, counted];
+  }
+
+  /** Say of which snapshot everything is. */
+  #tell(shown) {
+    const [step, words] = this.#history[shown];
+    stepTo(this.#at("back"), shown, this.#history.length - 1);
+    sayStep(this.#at("back"), step);
+    say(this.#at("epoch"), words);
+  }
+
+  /** Show the network as it was at the step where the slider stands. */
+  async #lookBack() {
+    if (!this.#loading) say(this.#at("epoch"), "Loading the snapshots.");
+    this.#loading ??= fetched(this.getAttribute("snapshots")).then(readSnapshots);
+    const found = await this.#loading.catch(() => undefined);
+    if (!found) {
+      this.#loading = undefined; // for another try
+      this.#tell(this.#history.length - 1);
+      return say(this.#at("epoch"), "The snapshots could not be loaded.");
+    }
+    const shown = Number(this.#at("back").value); // it may have been moved on
+    const [step] = this.#history[shown];
+    this.#take(step, found[step]);
+    this.#tell(shown);
+    this.#switch();
+  }
+
   /** Put in and take out what the switches say, and count again. */
   async #switch() {
     const { P } = sizes(this.#whole);
@@ -415,8 +476,8 @@ class GrokkedNetwork extends HTMLElement {
     this.#run = network(this.#tables);
     this.#show();
     const mine = (this.#job = Symbol("count"));
-    const name = removed.join();
-    if (!this.#counted.has(name)) {
+    const [name, counted] = [removed.join(), this.#counted];
+    if (!counted.has(name)) {
       say(this.#at("right"), "Trying all pairs.");
       this.#counting(true);
       let [last, since] = [undefined, performance.now()];
@@ -427,10 +488,10 @@ class GrokkedNetwork extends HTMLElement {
         since = performance.now();
         if (this.#job !== mine) return;
       }
-      this.#counted.set(name, last.right);
+      counted.set(name, last.right);
     }
     this.#counting(false);
-    const right = this.#counted.get(name);
+    const right = counted.get(name);
     this.shadowRoot.querySelector(".right-share div").style.width = `${(100 * right) / P ** 2}%`;
     const share = `${grouped(right)} of ${grouped(P * P)} pairs, ${atLeast((100 * right) / P ** 2)} %`;
     const out = listed(boxes.map((box) => box.value));
@@ -462,8 +523,9 @@ class GrokkedNetwork extends HTMLElement {
   #drawLogits(a, b, logits) {
     const P = logits.length;
     const [{ best }, right] = [decide(logits), (a + b) % P];
-    // On the scale of the whole network, so that one sees the logits sink.
-    const reach = max(...[logits, network(this.#whole)(a, b).logits].flatMap((some) => Array.from(some, abs)));
+    // On the scale of the whole network, and of the trained one, so that one sees the logits sink and rise.
+    const others = [this.#whole, this.#snapshots.values().next().value.whole].map((w) => network(w)(a, b).logits);
+    const reach = max(...[logits, ...others].flatMap((some) => Array.from(some, abs)));
     const svg = this.#at("logits");
     svg.setAttribute("viewBox", `0 0 ${WIDTH} ${HEIGHT}`);
     svg.innerHTML = bars(logits, right, reach);

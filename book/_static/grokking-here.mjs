@@ -7,6 +7,7 @@
 // lr, decay, warmup: of AdamW, as arithlib.training has it; steps: after which it pauses.
 
 import { say } from "./fields.mjs";
+import { STEP_STYLE, sayStep, stepSlider, stepTo } from "./steps.mjs";
 import { tensors } from "./tensors.mjs";
 
 const { exp, log, log10, sqrt, max, min, abs, floor, round, PI, cos, sin } = Math;
@@ -418,8 +419,7 @@ const CONTENT = `
   .key { display: flex; flex-wrap: wrap; gap: 0.2rem 1.2rem; font-size: 0.9em; }
   .key span::before { content: ""; display: inline-block; width: 1.6em; margin-right: 0.4em; vertical-align: middle; border-top: 3px solid ${TRAIN}; }
   .key .test::before { border-top: 3px dashed ${TEST}; }
-  .back { display: flex; gap: 0.8rem; align-items: center; }
-  .back input { flex: 1; min-width: 0; height: 1.8rem; margin: 0; accent-color: var(--pst-color-primary, #0a5c80); }
+${STEP_STYLE}
   .panels { display: grid; grid-template-columns: repeat(${SHOWN}, minmax(0, 1fr)); gap: 0.5rem; text-align: center; }
   .panels p { font-size: 0.9em; font-variant-numeric: tabular-nums; }
   :focus-visible { outline: 3px solid var(--focus, Highlight); outline-offset: 2px; border-radius: 3px; }
@@ -436,7 +436,7 @@ const CONTENT = `
   <div class="buttons wide"><button id="go" type="button">Train</button><button id="again" type="button">Start again</button></div>
   <p id="shown" class="wide" aria-hidden="true"></p>
   <p id="told" role="status"></p>
-  <label class="back wide">Look back <input type="range" id="back" min="0" max="0" step="1"></label>
+  ${stepSlider("Look back")}
   <figure class="tall">
     <figcaption>Loss (nats) by training step, 0 to <span id="end"></span></figcaption>
     <svg id="losses" viewBox="0 0 ${WIDE} ${HIGH}" role="img" aria-label="Loss on training pairs and on unseen pairs by training step, logarithmic" aria-describedby="told"></svg>
@@ -523,14 +523,14 @@ class GrokkingHere extends HTMLElement {
     const [steps, history] = [this.#number("steps"), this.#history.slice(0, shown + 1)];
     const { step, strongest, read } = history.at(-1);
     const last = this.#history.length - 1;
-    Object.assign(this.#at("back"), { max: last, value: shown, disabled: last === 0 });
+    stepTo(this.#at("back"), shown, last);
     this.#at("shown").textContent = describe(history, steps);
     this.#at("end").textContent = steps;
     // A screen reader says every change: so many are enough, and of a slider that is moved it says the step already.
     const hundreds = floor(step / (10 * EVERY));
     if (hundreds !== this.#heard || !this.#frame || step >= steps) {
       this.#heard = hundreds;
-      this.#at("back").setAttribute("aria-valuetext", `step ${step}`);
+      sayStep(this.#at("back"), step);
       this.#at("told").setAttribute("aria-live", shown < last ? "off" : "polite");
       say(this.#at("told"), this.#at("shown").textContent);
     }

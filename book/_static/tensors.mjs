@@ -12,3 +12,15 @@ export const tensors = (bytes) => {
   };
   return Object.fromEntries(Object.entries(header).map(([name, about]) => [name, tensor(about)]));
 };
+
+/** The bytes of a text in base64. */
+export const decoded = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+
+/** The bytes that bookkit.web_components.asset made a script of: what a page does not carry from the beginning. */
+export const fetched = (src) =>
+  new Promise((resolve, reject) => {
+    const script = document.createElement("script"); // not fetch, which a page that was opened as a file may not use
+    Object.assign(script, { src, onload: () => resolve(decoded(script.data)), onerror: reject });
+    document.head.append(script);
+    script.remove();
+  });

@@ -5,6 +5,7 @@ book/_build/records/interactive when a reader works by hand::
 
     figures/<key>.json .npz .svg .png    what was drawn, from what
     claims/<id>.json                     what was measured, and the verdict
+    assets/<name>                        what an element of the page loads when it is asked for
 
 In a run of the book a key, a claim or a glued name that comes again with other content is an error; by hand,
 running a cell again simply replaces what it recorded.

@@ -4,10 +4,13 @@ A module of book/_static/ defines and draws each. A page of the book loads the m
 runs the notebook by hand, its source comes with the output, and with it that of what it imports.
 """
 
+import base64
 import html
 import os
 import re
+from urllib.parse import quote
 
+from bookkit import records
 from bookkit.claims import repo_root
 
 IMPORT = re.compile(r'^import \{ [\w, ]+ \} from "\./(?P<module>[\w-]+\.mjs)";\n', re.MULTILINE)
@@ -30,3 +33,16 @@ def element(tag: str, attributes: dict[str, object], words: str, module: str, be
         script = f'<script type="module">{whole_source(module)}</script>'
     written = "".join(f' {name}="{html.escape(str(value))}"' for name, value in attributes.items())
     return f"<{tag}{written}><p>{html.escape(words)}</p>{beneath}</{tag}>\n{script}"
+
+
+def asset(name: str, data: bytes) -> str:
+    """The address of a script that brings `data` to a page: what a module of the page loads once it is asked for.
+
+    `fetched` in tensors.mjs reads it. A run of the book records the script as `name`, and staging puts it beside the
+    modules; by hand the address itself holds everything.
+    """
+    script = f'document.currentScript.data = "{base64.b64encode(data).decode()}";\n'
+    if not os.environ.get("BOOKKIT_RECORDS"):
+        return f"data:text/javascript,{quote(script)}"
+    records.write(records.records_folder() / "assets" / name, script.encode())
+    return f"../_static/{name}"

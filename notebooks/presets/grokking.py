@@ -2,12 +2,15 @@
 
 import torch
 
-from arithlib.experiments.grokking import GrokkingExperiment, GrokkingStack
+from arithlib.experiments.grokking import GrokkingExperiment, GrokkingSnapshots, GrokkingStack
 from arithlib.models.grokking import GrokkingConfig
 from arithlib.tasks.modular import ModularAddition
 from arithlib.training import AdamW, Settled
 
 PROGRESS_STEPS = tuple(range(0, 6000, 50)) + tuple(range(6000, 20001, 500))
+# Every thousand steps while the circles form, one soon after all training pairs are known (epoch 150), and one where
+# the unseen ones come fastest. Chosen by what the history of grokking-s0 says, before any was looked at.
+SNAPSHOT_STEPS = (0, 200, 1000, 2000, 3000, 3500, 4000, 5000)
 SEEDS = range(5)
 
 
@@ -35,6 +38,11 @@ def presets():
         steps=1500, evaluate_every=10, optimizer=AdamW(lr=2e-3), ships_weights=False,
         task=ModularAddition(p=59, train_fraction=0.45),
         model=GrokkingConfig(p=59, d_model=32, n_heads=2, d_head=16, d_mlp=128),
+    )  # fmt: skip
+    yield GrokkingSnapshots(
+        name="grokking-snapshots", about="grokking-s0 again, kept while it groks (chapters 11 and 24)", steps=5000,
+        evaluate_every=100, snapshot_steps=SNAPSHOT_STEPS, circles=(1, 15, 19, 21), bound=0.05,
+        optimizer=AdamW(weight_decay=1.0), task=ModularAddition(), ships_weights=False,
     )  # fmt: skip
     for seed in range(10):
         yield grok(

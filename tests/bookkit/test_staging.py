@@ -52,6 +52,13 @@ def test_the_side_bar_has_the_number_of_a_chapter_before_its_title(book):
     )
 
 
+def test_what_elements_load_later_lies_beside_their_modules(book):
+    assets = book[1] / "records" / "10_waves" / "assets"
+    assets.mkdir()
+    (assets / "tides.mjs").write_text("document.currentScript.data = '';", "utf8")
+    assert (stage(*book) / "book" / "_static" / "tides.mjs").read_text("utf8") == "document.currentScript.data = '';"
+
+
 def test_what_is_no_longer_in_the_book_leaves_the_staged_folder(book):
     root, build = book
     stage(root, build)

@@ -1,9 +1,12 @@
 """Elements of a page: their words stand where nothing draws them, and the module that does comes along."""
 
+import base64
+from urllib.parse import unquote
+
 import pytest
 from bs4 import BeautifulSoup
 
-from bookkit.web_components import element
+from bookkit.web_components import asset, element
 
 
 @pytest.fixture
@@ -39,3 +42,14 @@ def test_words_and_attributes_are_escaped(written):
 def test_markup_beneath_the_words_is_part_of_the_element(written):
     found = BeautifulSoup(element("wave-line", {}, "In words.", "wave.mjs", "<table></table>"), "html.parser")
     assert [child.name for child in found.find("wave-line").children] == ["p", "table"]
+
+
+def test_what_is_loaded_later_is_recorded_in_the_book_and_in_the_address_by_hand(tmp_path, monkeypatch):
+    data = bytes(range(256))
+    script = f'document.currentScript.data = "{base64.b64encode(data).decode()}";\n'
+    monkeypatch.delenv("BOOKKIT_RECORDS", raising=False)
+    kind, _, written = asset("waves.mjs", data).partition(",")
+    assert (kind, unquote(written)) == ("data:text/javascript", script)
+    monkeypatch.setenv("BOOKKIT_RECORDS", str(tmp_path))
+    assert asset("waves.mjs", data) == "../_static/waves.mjs"
+    assert (tmp_path / "assets" / "waves.mjs").read_text("utf8") == script

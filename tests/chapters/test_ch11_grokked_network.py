@@ -6,17 +6,28 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from browsing import PHONE, SEND, fixtures_of, floats, told
+from browsing import PHONE, SEND, fixtures_of, floats, in_the_book, told
 
 from arithlib import checkpoints
 from arithlib.analysis.attention import attention_grid
 from arithlib.analysis.circles import fit_circle
-from arithlib.analysis.fourier import power_spectrum
+from arithlib.analysis.folded import pack, pack_within, unpack
+from arithlib.analysis.fourier import key_frequencies, power_spectrum
 from arithlib.analysis.neurons import without_embedding_frequencies
 from arithlib.models.grokking import GrokkingConfig, GrokkingTransformer
 from bookkit.build.checks import check_site
 from bookkit.web_components import whole_source
-from chapters.ch11_grokked_network import NETWORK, GrokkedNetwork, count_right, describe, pack, page_network, unpack
+from chapters.ch11_grokked_network import (
+    NETWORK,
+    SNAPSHOTS,
+    GrokkedNetwork,
+    count_right,
+    describe,
+    page_network,
+    snapshot_bytes,
+    snapshots,
+    training,
+)
 
 MODULE = Path(__file__).resolve().parents[2] / "book" / "_static" / "grokked-network.mjs"
 START = GrokkedNetwork(70, 108)
@@ -25,6 +36,7 @@ REST = [k for k in range(1, 57) if k not in KEYS]
 PAIRS = torch.cartesian_prod(torch.arange(P), torch.arange(P))
 ANSWERS = PAIRS.sum(1) % P
 FIRST_LOAD = 300_000  # bytes of script and weights
+LATER_LOAD = 2_000_000  # and of the snapshots
 
 
 @pytest.fixture(scope="module")
@@ -36,15 +48,39 @@ def model():
 
 
 @torch.no_grad()
-def test_folding_changes_nothing_while_every_direction_is_kept():
+def small_network():
     small = GrokkingTransformer(GrokkingConfig(p=23, d_model=16, n_heads=2, d_head=8, d_mlp=24), seed=3)
     for parameter in small.parameters():
         parameter += 0.1  # biases begin at zero
+    return small
+
+
+@torch.no_grad()
+def test_folding_changes_nothing_while_every_direction_is_kept():
+    small = small_network()
     pairs = torch.cartesian_prod(torch.arange(23), torch.arange(23))
     for freqs in ([], [2], [1, 5, 11]):
         whole = without_embedding_frequencies(small, freqs).answer_logits(pairs)[:, :23]
-        gaps = [abs(unpack(pack(small, [2], kept)).without(freqs).logits(pairs) - whole).max() for kept in (16, 4)]
+        gaps = [abs(unpack(pack(small, [2], (n, n))).without(freqs).logits(pairs) - whole).max() for n in (16, 2)]
         assert gaps[0] < 1e-3 * whole.abs().max() < 0.05 * whole.abs().max() < gaps[1], freqs  # 16 bits
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("bound", [0.3, 0.05])
+def test_as_few_directions_are_kept_as_a_bound_allows(bound):
+    small = small_network()
+    pairs = torch.combinations(torch.arange(23), with_replacement=True)
+    whole = small.answer_logits(pairs)[:, :23]
+    spread = (whole - whole.mean(1, keepdim=True)).pow(2).mean() ** 0.5
+
+    def moved(*kept):
+        return (unpack(pack(small, [2], kept)).logits(pairs) - whole).pow(2).mean() ** 0.5 / spread
+
+    packed = pack_within(small, [2], bound)
+    i, j = packed["tokens"].shape[-1], packed["neurons"].shape[-1]
+    assert moved(i, 23) <= bound < moved(i - 1, 23) and moved(16, j) <= bound < moved(16, j - 1)
+    alone = pack(small, [2], (i, j))
+    assert packed.keys() == alone.keys() and all(torch.equal(packed[name], alone[name]) for name in alone)
 
 
 @torch.no_grad()
@@ -78,10 +114,46 @@ def test_words_tell_a_wrong_answer_from_a_right_one():
     assert describe(70, 108, KEYS).endswith("That is wrong: it is 65, modulo 113.")
 
 
-def test_weights_and_script_stay_below_the_limit_of_a_first_load():
-    given = START._repr_html_().partition("<script")[0]
+def test_weights_and_script_stay_below_the_limit_of_a_first_load(tmp_path):
+    given = in_the_book(START, tmp_path).partition("<script")[0]
     assert START.page_bytes() < FIRST_LOAD
-    assert 0 < len(given) + len(whole_source(MODULE.name)) - START.page_bytes() < 1000  # the rest is markup and words
+    assert 0 < len(given) + len(whole_source(MODULE.name)) - START.page_bytes() < 3000  # the rest is markup and words
+
+
+# --- snapshots of its training ---
+
+
+def test_the_snapshots_are_in_order_and_small(tmp_path):
+    assert list(snapshots()) == sorted(snapshots()) == list(checkpoints.read(SNAPSHOTS).experiment.snapshot_steps)
+    assert [step for step, _ in training()] == [*snapshots(), 20_000]
+    assert all(words.startswith(f"Step {step:,} of 20,000. ") for step, words in training())
+    in_the_book(START, tmp_path)
+    (script,) = tmp_path.glob("assets/*")
+    assert len(snapshot_bytes()) < script.stat().st_size < LATER_LOAD
+    assert {table.dtype for table in snapshots()[0].values()} == {torch.int16, torch.float32}
+
+
+def test_they_are_of_the_same_run_but_for_rounding(model):
+    again, whole = checkpoints.read(SNAPSHOTS), checkpoints.read(NETWORK)
+    differ = {"kind", "steps", "evaluate_every", "snapshot_steps", "circles", "bound"}
+    one, other = ({k: v for k, v in run.experiment.settings().items() if k not in differ} for run in (again, whole))
+    assert one == other
+    assert list(again.experiment.circles) == KEYS == key_frequencies(power_spectrum(model.W_E[:P]))
+    for name in ("train_loss", "test_loss", "weight_norm_squared"):
+        np.testing.assert_allclose(again.at(0, name), whole.at(0, name), rtol=1e-6)
+        np.testing.assert_allclose(again.at(200, name), whole.at(200, name), rtol=0.02)  # rounding has grown
+
+
+def test_folded_they_fare_as_the_network_did_in_training():
+    """Whose weights are not here: what it got right of the pairs is."""
+    again = checkpoints.read(SNAPSHOTS)
+    trains = again.experiment.task.train_mask
+    for step, packed in snapshots().items():
+        right = sum(
+            float(again.at(step, f"{split}_accuracy")) * int(pairs.sum())
+            for split, pairs in (("train", trains), ("test", ~trains))
+        )
+        assert abs(count_right(unpack(packed)) - right) < 0.01 * P * P, step
 
 
 # --- in a browser ---
@@ -127,6 +199,74 @@ def test_the_logits_of_every_pair_are_those_of_torch(shown, removed):
     else:  # two logits of a network that fails may be equal to the last bits
         best, second = expected.topk(2).values.T
         assert ((found.argmax(1) == expected.argmax(1)) | (best - second < 2e-4)).all()
+
+
+@pytest.mark.browser
+@torch.no_grad()
+def test_the_logits_of_every_snapshot_are_those_of_torch(shown):
+    sent = compute(
+        shown,
+        """const { fetched } = await import('/_static/tensors.mjs');
+           const all = m.readSnapshots(await fetched('/_static/grokked-snapshots.mjs'));
+           return Object.entries(all).map(([step, w]) => {
+             const run = m.network(w), out = new Float32Array(113 ** 2);
+             for (let a = 0; a < 113; a++) out.set(run(a, (37 * a + 5) % 113).logits, 113 * a);
+             return [Number(step), send(out)];
+           })""",
+    )
+    assert [step for step, _ in sent] == list(snapshots())
+    a = torch.arange(P)
+    for step, logits in sent:
+        expected = unpack(snapshots()[step]).logits(torch.stack([a, (37 * a + 5) % P], 1))
+        gap = (floats(logits, P, P) - expected).abs().max()
+        assert gap < 1e-5 * expected.abs().max(), step
+
+
+def what_stands_there(page):
+    page.get_by_text("With all frequencies it is right").wait_for()
+    drawings = page.locator("#logits, #circle, .shares, tbody, #right, #epoch, #seen")
+    return drawings.evaluate_all("parts => parts.map(part => part.innerHTML)")
+
+
+@pytest.mark.browser
+def test_a_reader_looks_back_on_the_training(shown):
+    asked = []
+    shown.on("request", lambda request: asked.append(request.url))
+    back = shown.get_by_role("slider", name="Step of training")
+    last = what_stands_there(shown)
+    assert (back.input_value(), back.get_attribute("max")) == ("8", "8")
+    assert back.get_attribute("aria-valuetext") == "step 20,000"
+    assert shown.locator("#epoch").inner_text() == training()[-1][1] and not asked  # nothing is loaded yet
+    back.press("Home")
+    for number, (step, words) in enumerate(training()[:-1]):
+        assert told(shown, "#epoch", f"Step {step:,} of") == words
+        assert back.get_attribute("aria-valuetext") == f"step {step:,}"
+        if number in (0, 3, 7):
+            net = unpack(snapshots()[step])
+            right = count_right(net)
+            assert told(shown, "#right", f"With all frequencies it is right for {right:,} of 12,769 pairs")
+            logits = net.logits(torch.tensor([[70, 108]]))[0]
+            np.testing.assert_allclose(drawn(shown, "#logits rect", "data-logit"), logits[:, None], atol=1e-3)
+            assert told(shown, "#seen", f"70 + 108: the highest logit is that of {int(logits.argmax())},")
+        back.press("ArrowRight")
+    assert told(shown, "#epoch", "Step 20,000 of") and what_stands_there(shown) == last
+    assert [url.rpartition("/")[2] for url in asked] == ["grokked-snapshots.mjs"]
+
+
+@pytest.mark.browser
+def test_snapshots_that_cannot_be_loaded_are_said_to_be_missing(shown):
+    before = what_stands_there(shown)
+    shown.route("**/grokked-snapshots.mjs", lambda route: route.abort())
+    back = shown.get_by_role("slider", name="Step of training")
+    back.press("Home")
+    assert told(shown, "#epoch", "The snapshots could") == "The snapshots could not be loaded."
+    assert back.input_value() == "8"
+    shown.unroute("**/grokked-snapshots.mjs")
+    back.press("Home")
+    assert told(shown, "#epoch", "Step 0 of")
+    back.press("End")
+    assert told(shown, "#epoch", "Step 20,000 of") and what_stands_there(shown) == before
+    shown.faults.clear()  # the browser's own word on what it was not given
 
 
 @pytest.mark.browser
@@ -270,7 +410,7 @@ def test_what_is_no_residue_is_refused_and_hides_the_old_answer(shown):
 @pytest.mark.browser
 def test_the_keyboard_reaches_every_control(shown):
     order = []
-    for _ in range(11):
+    for _ in range(12):
         shown.keyboard.press("Tab")
         order.append(
             shown.evaluate(
@@ -279,7 +419,7 @@ def test_the_keyboard_reaches_every_control(shown):
             )
         )
     boxes = [f"in {k}" for k in [*KEYS, "the other 52"]]
-    assert [name for name, _ in order] == ["a", "a-slider", "b", "b-slider", *boxes, "circle 0", "head 0"]
+    assert [name for name, _ in order] == ["back", "a", "a-slider", "b", "b-slider", *boxes, "circle 0", "head 0"]
     assert {width for _, width in order} == {"3px"}
     shown.keyboard.press("ArrowDown")
     assert "what head 1 reads" in shown.locator("#about").inner_text()

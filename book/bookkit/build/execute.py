@@ -164,7 +164,7 @@ def execute_notebook(
         raise type(error)(f"{path.name}: {error}") from error
     check_writable(executed_path.parent)
     check_writable(records_dir)
-    for stale in ("figures", "claims"):
+    for stale in ("figures", "claims", "assets"):
         shutil.rmtree(records_dir / stale, ignore_errors=True)
 
     run = {

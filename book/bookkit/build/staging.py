@@ -150,7 +150,7 @@ def _output(files: Mapping[str, bytes], cell: bytes, notebook: bytes) -> bytes:
 def _staged_notebook(
     source: Path, build: Path, root: Path, links: str = "", address: str | None = None
 ) -> dict[str, bytes]:
-    """The staged notebook and the data files of its figures, by path below the staging folder.
+    """The staged notebook, data of its figures and what its elements load later, by path below the staging folder.
 
     links: what stands under each figure behind those to its files. address: of the repository, if it has one.
     """
@@ -182,6 +182,8 @@ def _staged_notebook(
                 f"{source.name} shows figure '{key}' but recorded no data for it: {error.filename} is missing; "
                 "execute the notebook again"
             ) from None
+    for asset in (build / "records" / source.stem / "assets").glob("*"):
+        files[f"book/_static/{asset.name}"] = asset.read_bytes()
     files[f"notebooks/{source.name}"] = nbformat.writes(notebook).encode()
     return files
 

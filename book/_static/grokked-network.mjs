@@ -320,7 +320,6 @@ const CONTENT = `
     .numbers { grid-template-columns: repeat(2, minmax(0, 1fr)); }
     .wide { grid-column: 1 / -1; }
     #seen, #right { min-height: 1.4em; }
-    #epoch { min-height: 1.4em; }
   }
   slot { display: none; }
   @media print { .network { display: none; } slot { display: block; } }

@@ -24,7 +24,7 @@ from bookkit.web_components import asset, element, whole_source
 MODULE = "grokked-network.mjs"
 NETWORK = "grokking-s0"
 LATER = "grokked-snapshots.mjs"
-SNAPSHOTS = "grokking-snapshots"  # its training again, kept at some steps
+SNAPSHOTS = "grokking-epochs"  # its training again, kept at some steps
 
 
 @lru_cache

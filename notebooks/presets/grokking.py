@@ -40,7 +40,7 @@ def presets():
         model=GrokkingConfig(p=59, d_model=32, n_heads=2, d_head=16, d_mlp=128),
     )  # fmt: skip
     yield GrokkingSnapshots(
-        name="grokking-snapshots", about="grokking-s0 again, kept while it groks (chapters 11 and 24)", steps=5000,
+        name="grokking-epochs", about="grokking-s0 again, kept while it groks (chapters 11 and 24)", steps=5000,
         evaluate_every=100, snapshot_steps=SNAPSHOT_STEPS, circles=(1, 15, 19, 21), bound=0.05,
         optimizer=AdamW(weight_decay=1.0), task=ModularAddition(), ships_weights=False,
     )  # fmt: skip

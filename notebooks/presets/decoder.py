@@ -2,7 +2,7 @@
 
 arithlib train "decoder-s*"           about a minute each on one core
 arithlib train "decoder-digits-s*"    the same sums, read and written digit by digit
-arithlib train "decoder-12x4-s*"      twelve layers of four heads, five minutes each
+arithlib train "decoder-12x4-s*"      twelve layers of four heads, eight minutes each
 """
 
 from arithlib.experiments import sweep
@@ -40,7 +40,7 @@ def presets():
         yield from sweep(digits, {"digits": {}}, [seed])
         # On seed 10, which is in no result, twelve layers learn sooner at this rate than at half of it.
         deeper = LayersExperiment(
-            name="decoder", about="sums, with more layers (chapter 56)", steps=1200, ships_weights=False,
+            name="decoder", about="sums, with more layers (chapter 56)", steps=1600, ships_weights=False,
             **common | dict(evaluate_every=200),
         )  # fmt: skip
         yield from sweep(

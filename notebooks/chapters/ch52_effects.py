@@ -118,10 +118,10 @@ def head_fits(s: Study, place: Place) -> tuple[float, float]:
     return ab, ab_sum
 
 
-def kind(fits: tuple[float, float]) -> str:
+def kind_of_head(fits: tuple[float, float]) -> str:
     """Of what `head_fits` finds: "ab", "sum", or "mixed" if neither is twice the other.
 
-    >>> kind((0.9, 0.3)), kind((0.1, 0.4)), kind((0.5, 0.4))
+    >>> kind_of_head((0.9, 0.3)), kind_of_head((0.1, 0.4)), kind_of_head((0.5, 0.4))
     ('ab', 'sum', 'mixed')
     """
     ab, ab_sum = fits
@@ -139,7 +139,7 @@ def components(x: Tensor, seen: Tensor, count: int) -> Tensor:
 
 
 def patched(s: Study, level: int) -> dict[str, float]:
-    """Share of the effect of the last token's whole vector that each description of it keeps, after `level` layers."""
+    """After so many layers, the share of the effect of the last token's whole vector that each description keeps."""
     x, name = s.last[f"resid.{level}"], f"resid.{level}"
     ways = {of: fit(x, helices(EVERY, s.periods, of), s.seen) for of in ("a b", "a+b")}
     ways |= {f"{count} components": components(x, s.seen, count) for count in (9, 27)}

@@ -15,7 +15,7 @@ from chapters.ch52_effects import (
     head_fits,
     heads_and_mlps,
     joint,
-    kind,
+    kind_of_head,
     needed,
     patched,
     study,
@@ -94,7 +94,7 @@ def test_a_head_is_of_the_helix_that_it_is_made_of(sparse, of, expected):
     z[:, 1] = random_map(waves, 16)
     planted = on_last_token(sparse, **{"0__z": z})
     fits = head_fits(planted, ("0.z", (-1, 1)))
-    assert max(fits) == pytest.approx(1) and kind(fits) == expected
+    assert max(fits) == pytest.approx(1) and kind_of_head(fits) == expected
 
 
 def test_components_keep_vectors_of_so_many_dimensions_and_not_of_more():

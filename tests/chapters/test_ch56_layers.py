@@ -1,4 +1,4 @@
-"""The measures of chapter 56 where it is planted what the last token is after each layer, and a run that keeps them."""
+"""The measures of chapter 56 where it is planted what the last token is, and a run that keeps them."""
 
 from dataclasses import replace
 
@@ -30,7 +30,12 @@ def test_each_helix_is_found_after_the_layer_that_writes_it(model):
         return columns @ torch.randn(columns.shape[1], 16, generator=generator, dtype=torch.float64)
 
     first, second = planted("a b"), planted("a+b")
-    parts = {"0.attn_out": first, "0.mlp_out": 0 * first, "1.attn_out": second / 4, "1.mlp_out": 3 * second / 4 - first}
+    parts = {
+        "0.attn_out": first,
+        "0.mlp_out": 0 * first,
+        "1.attn_out": second / 4,
+        "1.mlp_out": 3 * second / 4 - first,
+    }
     s = replace(s, last={"resid.1": first.float(), "resid.2": second.float()} | parts)
     found = by_level(s)
     _, _, both, of_sum = found["fits"].T

@@ -2,6 +2,7 @@
 
 arithlib train "decoder-s*"           about a minute each on one core
 arithlib train "decoder-digits-s*"    the same sums, read and written digit by digit
+arithlib train "decoder-12x4-s*"      twelve layers of four heads, over five minutes each on an idle core
 """
 
 from arithlib.experiments import sweep
@@ -9,6 +10,9 @@ from arithlib.experiments.decoder import DecoderExperiment, DigitExperiment
 from arithlib.models.decoder import DecoderConfig
 from arithlib.tasks.prompts import Sums
 from arithlib.training import AdamW
+from chapters.ch56_experiments import LayersExperiment
+
+DEPTHS = (6, 12)  # beside the three layers of the others
 
 
 def presets():
@@ -34,3 +38,11 @@ def presets():
             ),
         }, [seed])  # fmt: skip
         yield from sweep(digits, {"digits": {}}, [seed])
+        # On seed 10, which is in no result, twelve layers learn sooner at this rate than at half of it.
+        deeper = LayersExperiment(
+            name="decoder", about="sums, with more layers (chapter 56)", steps=1600, ships_weights=False,
+            **common | dict(evaluate_every=200),
+        )  # fmt: skip
+        yield from sweep(
+            deeper, {f"{depth}x4": dict(model=DecoderConfig(n_layers=depth)) for depth in DEPTHS}, [seed]
+        )

@@ -30,6 +30,7 @@ CHAPTERS = {path.stem: path for path in (ROOT / "notebooks").glob("*.ipynb")}
 GOOD = Source(
     picture="norms",
     in_brief="Its circles are there.",
+    ours="Networks of its size, trained here.",
     headline=("M-08",),
     sections=(Section("5 Circles", ("M-08",), (Item("Figure 5", "Norms & more.", ("norms",), ("M-12",)),)),),
     errors=(Slip("§2", "It is one more.", "arithmetic", "up to P < 113", ("M-08",), ("norms",)),),
@@ -94,7 +95,9 @@ def test_what_is_missing_or_leads_nowhere_is_found(change, problem):
 
 def test_a_list_of_another_form_is_refused(tmp_path):
     path = tmp_path / "004.yaml"
-    path.write_text("picture: norms\nin_brief: So.\nheadline: [M-08]\nsections: [{title: 5, colour: red}]\n")
+    path.write_text(
+        "picture: norms\nin_brief: So.\nours: Ours.\nheadline: [M-08]\nsections: [{title: 5, colour: red}]\n"
+    )
     with pytest.raises(ClaimError, match=r"book/sources/004\.yaml cannot be read: .*colour"):
         read_source(path)
 
@@ -143,6 +146,16 @@ def test_the_front_page_has_a_card_of_each_source(monkeypatch, tmp_path):
     assert "{image} /figures/norms.svg" in cards and "target: ../notebooks/11_circles.html#norms" in cards
     assert "Its circles are there. {cite:t}`ryanrtjj2025`, {ref}`2 claims <source-004>`:" in cards
     assert 'aria-label="1 reproduced, 1 not attempted"' in cards
+
+
+def test_what_only_its_own_numbers_say_is_listed_apart():
+    rows = found("10_grokking")
+    rows.claims["M-12"] = replace(rows.claims["M-12"], setting=None, basis="arithmetic")
+    rows.rows["M-12"]["verdict"] = "partly"
+    page = source_page("004", replace(GOOD, headline=("M-08", "M-12")), rows, {})
+    assert "**What *ours* is.** Networks of its size, trained here." in page
+    apart = page.partition("## What holds in its own numbers, text or code")[2].partition("\n## ")[0]
+    assert "#claim-m-12" in apart and "#claim-m-08" not in apart
 
 
 def test_the_front_page_counts_all_verdicts(monkeypatch, tmp_path):

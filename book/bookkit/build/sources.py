@@ -4,6 +4,7 @@ book/sources/NUMBER.yaml lists what the source shows, section by section, and wh
 
     picture: embedding-spectrum            # the figure and the words that the front page has of it
     in_brief: Its circles are there.
+    ours: Networks of its size, trained here.
     headline: [M-08, M-26]                 # the claims of its abstract or its conclusions
     errors:                                # what is wrong in it, in whose words, how it was found, and what shows it
       - {where: "§2", says: "up to P", how: reading, text: One number is off., claims: [M-03], figures: []}
@@ -49,6 +50,7 @@ from bookkit.claims import (
     PARTLY,
     REFUTED,
     REPRODUCED,
+    VERDICTS,
     Claim,
     ClaimError,
     Measurement,
@@ -124,6 +126,7 @@ class Slip:
 class Source:
     picture: str
     in_brief: str
+    ours: str
     headline: tuple[str, ...]
     sections: tuple[Section, ...]
     errors: tuple[Slip, ...] = ()
@@ -252,6 +255,7 @@ def source_page(number: str, source: Source, found: Found, texts: Mapping[str, s
         "or listing it says in words what is there and shows what this book has made in its place; the claims stand "
         f"below. First come the source's main claims and their verdicts. All {len(own)} claims, with their rules, "
         f"are on the {{ref}}`scoreboard <source-{number}>`.",
+        f"**What *ours* is.** {source.ours}",
         STYLE,
         PAGE_STYLE,
         _counts(tally(own)["all"]),
@@ -271,14 +275,17 @@ def _head(number: str, source: Source, found: Found) -> Iterator[str]:
     """What holds of its main claims, what does not (of all its claims, if refuted), and what is wrong in it."""
     refuted = [id for id, row in found.rows.items() if row["source"] == number and row["verdict"] == REFUTED]
     verdicts = {id: found.rows[id]["verdict"] for id in dict.fromkeys([*source.headline, *refuted])}
+    printed = {id for id in verdicts if found.claims[id].basis == "arithmetic"}
+    held = {id for id in verdicts if verdicts[id] in (REPRODUCED, PARTLY)}
     lists = {
-        "What holds, in full or in part": (REPRODUCED, PARTLY),
-        "What does not hold": (NOT_REPRODUCED, REFUTED),
-        "What was not seen at reduced scale": (NOT_SEEN,),
-        "What was not tested": (NOT_ATTEMPTED,),
+        "What holds, in full or in part": held - printed,
+        "What holds in its own numbers, text or code": held & printed,
+        "What does not hold": {id for id in verdicts if verdicts[id] in (NOT_REPRODUCED, REFUTED)},
+        "What was not seen at reduced scale": {id for id in verdicts if verdicts[id] == NOT_SEEN},
+        "What was not tested": {id for id in verdicts if verdicts[id] == NOT_ATTEMPTED},
     }
-    for title, results in lists.items():
-        if ids := [id for result in results for id in verdicts if verdicts[id] == result]:
+    for title, listed in lists.items():
+        if ids := sorted((id for id in verdicts if id in listed), key=lambda id: VERDICTS.index(verdicts[id])):
             entries = (
                 f'<li>{badge(verdicts[id])} <a href="#{anchor(id)}">{id}</a> {_text(found.claims[id].statement)}</li>'
                 for id in ids

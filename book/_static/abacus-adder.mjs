@@ -224,12 +224,12 @@ const columns = (a, b, offset, shift, last, { text, chance }) => {
   return [
     line("first", of(a).map((value) => cell(value))), line("row", rows(a, 0)).replace("<tr", '<tr class="rows"'),
     line("second", of(b).map((value) => cell(value))), line("row", rows(b, shift)).replace("<tr", '<tr class="rows"'),
-    line("written", answer), line("chance", sure),
+    line("written", answer), line("probability of the digit written", sure),
   ].join("");
 };
 
-/** The map of right sums by both lengths, and where these two numbers stand on it. */
-const map = (shares, digits, trained, a, b) => {
+/** The map of right sums by both lengths; where these two numbers stand on it, if it is of the setting they are in. */
+const map = (shares, digits, trained, a, b, ours) => {
   const step = 300 / digits;
   const at = (length) => 300 - length * step;
   const cells = shares.map((share, i) => {
@@ -237,10 +237,11 @@ const map = (shares, digits, trained, a, b) => {
     const shade = SHADES[min(Math.floor((share / 100) * 5 + 0.5), 5)];
     return `<rect x="${((second - 1) * step).toFixed(2)}" y="${at(first).toFixed(2)}" width="${step + 0.3}" height="${step + 0.3}" fill="${shade}"/>`;
   });
-  const here = [(b.length - 0.5) * step, at(a.length) + step / 2];
+  const [x, y] = [(b.length - 0.5) * step, at(a.length) + step / 2];
+  const ring = (name) => `<circle cx="${x}" cy="${y}" r="9" class="${name}"/>`;
   return `${cells.join("")}
     <rect x="0" y="${at(trained)}" width="${trained * step}" height="${trained * step}" class="trained"/>
-    <circle cx="${here[0]}" cy="${here[1]}" r="9" class="here-edge"/><circle cx="${here[0]}" cy="${here[1]}" r="9" class="here"/>`;
+    ${ours ? ring("here-edge") + ring("here") : ""}`;
 };
 
 // --- the element ---
@@ -284,6 +285,7 @@ const CONTENT = ({ digits, most }) => `
   .trained { fill: none; stroke: #000; stroke-width: 2.5; }
   .here-edge { fill: none; stroke: #fff; stroke-width: 5; }
   .here { fill: none; stroke: #D55E00; stroke-width: 3; }
+  .elsewhere { filter: grayscale(1); opacity: 0.5; }
   .note { font-size: 0.88em; opacity: 0.85; }
   :focus-visible { outline: 3px solid var(--focus, Highlight); outline-offset: 2px; border-radius: 3px; }
   .idle .drawn { visibility: hidden; }
@@ -360,13 +362,16 @@ class AbacusAdder extends HTMLElement {
     );
     const [digits, trained] = [this.#number("digits"), this.#number("trained")];
     const shares = this.getAttribute("grid").split(" ").map(Number);
-    this.shadowRoot.querySelector("svg").innerHTML = map(shares, digits, trained, a, b);
+    const ours = offset === this.#number("own") && loops === this.#number("own-loops") && shift === 0;
+    const svg = this.shadowRoot.querySelector("svg");
+    svg.innerHTML = map(shares, digits, trained, a, b, ours);
+    svg.classList.toggle("elsewhere", !ours);
     const share = shares[(a.length - 1) * digits + b.length - 1];
     say(
       this.#at("where"),
       `Right sums by the digits of the first number (upwards) and of the second, at offset ${this.#number("own")} in ` +
-        `${this.#number("own-loops")} loops; yellow is all, outlined the lengths of training. ` +
-        `${a.length} and ${b.length} digits: ${share} %.`,
+        `${this.#number("own-loops")} loops without a shift; yellow is all, outlined the lengths of training. ` +
+        (ours ? `In the ring, ${a.length} and ${b.length} digits: ${share} %.` : "It is grey, for this sum is read in another setting."),
     );
   }
 }

@@ -224,7 +224,7 @@ const columns = (a, b, offset, shift, last, { text, chance }) => {
   return [
     line("first", of(a).map((value) => cell(value))), line("row", rows(a, 0)).replace("<tr", '<tr class="rows"'),
     line("second", of(b).map((value) => cell(value))), line("row", rows(b, shift)).replace("<tr", '<tr class="rows"'),
-    line("written", answer), line("probability of the digit written", sure),
+    line("written", answer), line("probability", sure),
   ].join("");
 };
 
@@ -272,7 +272,7 @@ const CONTENT = ({ digits, most }) => `
   #told { min-height: 2.8em; font-weight: 600; overflow-wrap: anywhere; }
   table { width: 100%; border-collapse: collapse; table-layout: fixed; font-variant-numeric: tabular-nums; }
   caption { text-align: left; font-weight: 600; }
-  th { width: 4.2em; text-align: left; font-weight: 400; opacity: 0.85; }
+  th { width: 5.2em; text-align: left; font-weight: 400; opacity: 0.85; }
   td { padding: 0.1rem 0; text-align: center; overflow: hidden; }
   .rows { font-size: 0.82em; opacity: 0.8; }
   figcaption { margin-top: 0.4rem; }
@@ -294,7 +294,7 @@ const CONTENT = ({ digits, most }) => `
     .wide { grid-column: 1 / -1; }
     #told { min-height: 1.4em; }
   }
-  @container (max-width: 40rem) { td { font-size: 0.8em; } th { width: 3.6em; font-size: 0.8em; } }
+  @container (max-width: 40rem) { td { font-size: 0.8em; } th { width: 5.2em; font-size: 0.8em; } }
   slot { display: none; }
   @media print { .adder { display: none; } slot { display: block; } }
 </style>
@@ -353,7 +353,7 @@ class AbacusAdder extends HTMLElement {
     const found = write(this.#run, a, b, offset, loops, shift);
     say(this.#at("told"), describe(a, b, found.text));
     const [caption, body] = ["caption", "tbody"].map((tag) => this.shadowRoot.querySelector(tag));
-    caption.textContent = "The sum in columns, with the row of the address table of each digit";
+    caption.textContent = "The sum in columns, with the row of the address table of each digit; bars: probability of the digit written";
     body.innerHTML = columns(a, b, offset, shift, last, found);
     say(
       this.#at("about"),
@@ -370,7 +370,7 @@ class AbacusAdder extends HTMLElement {
     say(
       this.#at("where"),
       `Right sums by the digits of the first number (upwards) and of the second, at offset ${this.#number("own")} in ` +
-        `${this.#number("own-loops")} loops without a shift; yellow is all, outlined the lengths of training. ` +
+        `${this.#number("own-loops")} loops without a shift; ${ours ? "yellow" : "the lightest"} is all, outlined the lengths of training. ` +
         (ours ? `In the ring, ${a.length} and ${b.length} digits: ${share} %.` : "It is grey, for this sum is read in another setting."),
     );
   }

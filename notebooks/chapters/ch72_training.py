@@ -21,7 +21,7 @@ class _Drawn(OperandTask):
 
 
 def batches(experiment: AdderExperiment, steps: int) -> tuple[Tensor, Tensor]:
-    """(steps * batch_size, digits) digits of both operands in the first steps of training, least significant first."""
+    """(steps * batch_size, N) digits of both operands in the first steps of training, least significant first."""
     task = _Drawn(**vars(experiment.task))
     drawn = [task.sample(experiment.batch_size, experiment.generator(step)) for step in range(steps)]
     a, b = map(torch.cat, zip(*drawn, strict=True))

@@ -224,12 +224,12 @@ const columns = (a, b, offset, shift, last, { text, chance }) => {
   return [
     line("first", of(a).map((value) => cell(value))), line("row", rows(a, 0)).replace("<tr", '<tr class="rows"'),
     line("second", of(b).map((value) => cell(value))), line("row", rows(b, shift)).replace("<tr", '<tr class="rows"'),
-    line("written", answer), line("chance", sure),
+    line("written", answer), line("probability", sure),
   ].join("");
 };
 
-/** The map of right sums by both lengths, and where these two numbers stand on it. */
-const map = (shares, digits, trained, a, b) => {
+/** The map of right sums by both lengths; where these two numbers stand on it, if it is of the setting they are in. */
+const map = (shares, digits, trained, a, b, ours) => {
   const step = 300 / digits;
   const at = (length) => 300 - length * step;
   const cells = shares.map((share, i) => {
@@ -237,10 +237,11 @@ const map = (shares, digits, trained, a, b) => {
     const shade = SHADES[min(Math.floor((share / 100) * 5 + 0.5), 5)];
     return `<rect x="${((second - 1) * step).toFixed(2)}" y="${at(first).toFixed(2)}" width="${step + 0.3}" height="${step + 0.3}" fill="${shade}"/>`;
   });
-  const here = [(b.length - 0.5) * step, at(a.length) + step / 2];
+  const [x, y] = [(b.length - 0.5) * step, at(a.length) + step / 2];
+  const ring = (name) => `<circle cx="${x}" cy="${y}" r="9" class="${name}"/>`;
   return `${cells.join("")}
     <rect x="0" y="${at(trained)}" width="${trained * step}" height="${trained * step}" class="trained"/>
-    <circle cx="${here[0]}" cy="${here[1]}" r="9" class="here-edge"/><circle cx="${here[0]}" cy="${here[1]}" r="9" class="here"/>`;
+    ${ours ? ring("here-edge") + ring("here") : ""}`;
 };
 
 // --- the element ---
@@ -271,7 +272,7 @@ const CONTENT = ({ digits, most }) => `
   #told { min-height: 2.8em; font-weight: 600; overflow-wrap: anywhere; }
   table { width: 100%; border-collapse: collapse; table-layout: fixed; font-variant-numeric: tabular-nums; }
   caption { text-align: left; font-weight: 600; }
-  th { width: 4.2em; text-align: left; font-weight: 400; opacity: 0.85; }
+  th { width: 5.2em; text-align: left; font-weight: 400; opacity: 0.85; }
   td { padding: 0.1rem 0; text-align: center; overflow: hidden; }
   .rows { font-size: 0.82em; opacity: 0.8; }
   figcaption { margin-top: 0.4rem; }
@@ -284,6 +285,7 @@ const CONTENT = ({ digits, most }) => `
   .trained { fill: none; stroke: #000; stroke-width: 2.5; }
   .here-edge { fill: none; stroke: #fff; stroke-width: 5; }
   .here { fill: none; stroke: #D55E00; stroke-width: 3; }
+  .elsewhere { filter: grayscale(1); opacity: 0.5; }
   .note { font-size: 0.88em; opacity: 0.85; }
   :focus-visible { outline: 3px solid var(--focus, Highlight); outline-offset: 2px; border-radius: 3px; }
   .idle .drawn { visibility: hidden; }
@@ -292,7 +294,7 @@ const CONTENT = ({ digits, most }) => `
     .wide { grid-column: 1 / -1; }
     #told { min-height: 1.4em; }
   }
-  @container (max-width: 40rem) { td { font-size: 0.8em; } th { width: 3.6em; font-size: 0.8em; } }
+  @container (max-width: 40rem) { td { font-size: 0.8em; } th { width: 5.2em; font-size: 0.8em; } }
   slot { display: none; }
   @media print { .adder { display: none; } slot { display: block; } }
 </style>
@@ -351,7 +353,7 @@ class AbacusAdder extends HTMLElement {
     const found = write(this.#run, a, b, offset, loops, shift);
     say(this.#at("told"), describe(a, b, found.text));
     const [caption, body] = ["caption", "tbody"].map((tag) => this.shadowRoot.querySelector(tag));
-    caption.textContent = "The sum in columns, with the row of the address table of each digit";
+    caption.textContent = "The sum in columns, with the row of the address table of each digit; bars: probability of the digit written";
     body.innerHTML = columns(a, b, offset, shift, last, found);
     say(
       this.#at("about"),
@@ -360,13 +362,16 @@ class AbacusAdder extends HTMLElement {
     );
     const [digits, trained] = [this.#number("digits"), this.#number("trained")];
     const shares = this.getAttribute("grid").split(" ").map(Number);
-    this.shadowRoot.querySelector("svg").innerHTML = map(shares, digits, trained, a, b);
+    const ours = offset === this.#number("own") && loops === this.#number("own-loops") && shift === 0;
+    const svg = this.shadowRoot.querySelector("svg");
+    svg.innerHTML = map(shares, digits, trained, a, b, ours);
+    svg.classList.toggle("elsewhere", !ours);
     const share = shares[(a.length - 1) * digits + b.length - 1];
     say(
       this.#at("where"),
       `Right sums by the digits of the first number (upwards) and of the second, at offset ${this.#number("own")} in ` +
-        `${this.#number("own-loops")} loops; yellow is all, outlined the lengths of training. ` +
-        `${a.length} and ${b.length} digits: ${share} %.`,
+        `${this.#number("own-loops")} loops without a shift; ${ours ? "yellow" : "the lightest"} is all, outlined the lengths of training. ` +
+        (ours ? `In the ring, ${a.length} and ${b.length} digits: ${share} %.` : "It is grey, for this sum is read in another setting."),
     );
   }
 }

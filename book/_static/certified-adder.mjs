@@ -375,20 +375,20 @@ const admissible = (w) => {
   demand(small, "numbers are so large that float32 could overflow");
 };
 
-/** The smallest lead of the right token over all situations, and where: {done, least, at}, in turns. */
+/** The smallest lead of the right token over all situations, and where: {looked, least, at}, in turns. */
 export function* smallest(all, lead, turn = 64) {
   let [least, at] = [Infinity, all[0]];
   for (const [i, one] of all.entries()) {
     const found = lead(one.context, one.right);
     if (!(found >= least)) [least, at] = [found, one]; // so that what is no number is the smallest
-    if (i % turn === turn - 1) yield { done: (i + 1) / all.length, least, at };
+    if (i % turn === turn - 1) yield { looked: i + 1, least, at };
   }
-  yield { done: 1, least, at };
+  yield { looked: all.length, least, at };
 }
 
 /**
- * Whether a certificate holds, as arithlib.certify.checker decides: yields how much is done, from 0 to 1, and last the
- * leads that it found. Throws Rejected, which says why, where it does not.
+ * Whether a certificate holds, as arithlib.certify.checker decides: yields how many situations it has looked at, of
+ * how many, in which round (exact, then float32), and last the leads that it found. Throws Rejected, which says why, where it does not.
  */
 export async function* check(bytes, certificate) {
   const w = read(bytes);
@@ -403,14 +403,15 @@ export async function* check(bytes, certificate) {
   const found = {};
   for (const [name, arithmetic] of [["margin", EXACT], ["margin_float32", FLOAT32]]) {
     let last;
-    for (last of smallest(all, bounds(w, arithmetic))) yield { done: (Object.keys(found).length + last.done) / 2 };
+    const where = { contexts: all.length, round: Object.keys(found).length + 1, rounds: 2 };
+    for (last of smallest(all, bounds(w, arithmetic))) yield { looked: last.looked, ...where };
     const { least, at } = last;
     demand(0 < certificate[name] && certificate[name] <= least, `${name} is ${least.toPrecision(6)}, not as stated`);
     const there = name !== "margin" || certificate.margin_at === text(at.context);
     demand(there, `the smallest margin is at ${text(at.context)}, not where the certificate says`);
     found[name] = least;
   }
-  yield { done: 1, contexts: all.length, ...found };
+  yield { contexts: all.length, ...found };
 }
 
 // --- what is told ---
@@ -556,6 +557,7 @@ const CONTENT = `
     <p>What is written depends on at most five tokens, those with bars. The proof goes through all that can occur.</p>
     <div class="row"><button type="button" id="prove">Check the proof here</button></div>
     <progress id="progress" aria-label="Share of the proof that is checked" max="1" value="0" hidden></progress>
+    <p id="looked" hidden></p>
     <p id="proof" role="status"></p>
   </fieldset>
   <fieldset>
@@ -686,7 +688,7 @@ class CertifiedAdder extends HTMLElement {
     this.#say("last", values.length - 1);
     this.#at("change").setAttribute("aria-valuetext", signed(this.#by));
     this.#jobs.prove = undefined; // it was about other weights
-    this.#at("progress").hidden = true;
+    this.#watched(false);
     this.#say("proof", "");
     this.#at("show").hidden = true;
     const there = Number.isInteger(entry) && 0 <= entry && entry < values.length;
@@ -725,11 +727,21 @@ class CertifiedAdder extends HTMLElement {
     this.#say("changed", `Wrong in ${grouped(wrong)} of ${count}, most of all at ${place}; ${goesWrong}.`);
   }
 
+  /** Whether a bar and a count show how far the proof is; not a status, which would be said at every step. */
+  #watched(on) {
+    for (const id of ["progress", "looked"]) this.#at(id).hidden = !on;
+    this.#say("looked", "");
+    this.#at("progress").value = 0;
+  }
+
   async #prove() {
-    const bar = this.#at("progress");
-    bar.hidden = false;
+    this.#watched(true);
     this.#say("proof", "Checking.");
-    const show = ({ done }) => (bar.value = done);
+    const show = ({ looked, contexts = this.#all.length, round = 1, rounds = 1 }) => {
+      this.#at("progress").value = (round - 1 + looked / contexts) / rounds;
+      const arithmetic = rounds > 1 && round === 1 ? "exact arithmetic" : "float32";
+      this.#say("looked", `${grouped(looked)} of ${grouped(contexts)} situations, in ${arithmetic}`);
+    };
     try {
       const words = this.#changed ? await this.#proven(show) : await this.#certified(show);
       if (!words) return; // a later one has begun
@@ -738,13 +750,13 @@ class CertifiedAdder extends HTMLElement {
       if (!(problem instanceof Rejected)) throw problem;
       this.#say("proof", `Rejected: ${problem.message}.`);
     }
-    bar.hidden = true;
+    this.#watched(false);
   }
 
   async #certified(show) {
     const last = await this.#steps("prove", check(this.#bytes, JSON.parse(this.getAttribute("certificate"))), show);
     if (!last) return undefined;
-    const ahead = `by ${atLeast(last.margin, 2)} or more, and by ${atLeast(last.margin_float32, 2)} however float32 rounds`;
+    const ahead = `by ${atLeast(last.margin, 2)} or more, and by at least ${atLeast(last.margin_float32, 2)} however float32 rounds`;
     const where = `In each of ${grouped(last.contexts)} situations the right token is ahead`;
     return `Accepted: it adds every two numbers, of any length. ${where}, ${ahead}.`;
   }

@@ -81,8 +81,8 @@ def seed_band(ax: Axes, x, ys, colour: str = TRAIN, label: str | None = None) ->
 def length_heatmap(ax: Axes, grid, lengths, trained: int, **more) -> None:
     """Shares (n, n) of right answers over the lengths of both numbers, the lengths of training outlined.
 
-    lengths: the n digits of rows and columns, equally spaced. trained: the longest of training. more: for seaborn's
-    `heatmap`.
+    lengths: the n digits of rows and columns, rising. trained: the longest of training; the outline holds the whole
+    cells of at most so many digits. more: for seaborn's `heatmap`.
     """
     import seaborn as sns  # here, since the models do without it
 
@@ -90,7 +90,7 @@ def length_heatmap(ax: Axes, grid, lengths, trained: int, **more) -> None:
         grid, ax=ax, vmin=0, vmax=1, cmap=SEQUENTIAL, square=True, xticklabels=lengths, yticklabels=lengths, **more
     )
     ax.invert_yaxis()
-    inside = trained / lengths[-1] * len(lengths)
+    inside = sum(length <= trained for length in lengths)
     ax.add_patch(Rectangle((0, 0), inside, inside, fill=False, edgecolor=BLACK, linewidth=2))
     every = max(1, len(lengths) // 5)
     for axis in (ax.xaxis, ax.yaxis):

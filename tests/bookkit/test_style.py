@@ -80,10 +80,17 @@ def test_signed_values_are_centred_at_zero():
     assert keywords["norm"](0.0) == 0.5 and keywords["norm"](3.0) == 1.0
 
 
-def test_a_heatmap_of_lengths_outlines_those_of_training():
+@pytest.mark.parametrize(("step", "practised"), [(4, 5), (6, 3), (12, 1), (20, 1)])
+def test_a_heatmap_of_lengths_outlines_the_cells_of_training_and_cuts_none(step, practised):
+    _, ax = plt.subplots()
+    style.length_heatmap(ax, np.eye(10), range(step, 10 * step + 1, step), 20, cbar=False)
+    (outline,) = ax.patches
+    assert outline.get_xy() == (0, 0)
+    assert (outline.get_width(), outline.get_height()) == (practised, practised)
+
+
+def test_a_heatmap_of_lengths_names_some_of_them():
     _, ax = plt.subplots()
     style.length_heatmap(ax, np.eye(10), range(4, 41, 4), 20, cbar=False)
-    (outline,) = ax.patches
-    assert (outline.get_width(), outline.get_height()) == (5, 5)
     low, high = ax.get_ylim()
     assert low < high and [label.get_text() for label in ax.get_xticklabels()] == ["8", "16", "24", "32", "40"]

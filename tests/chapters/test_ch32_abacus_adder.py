@@ -177,7 +177,21 @@ def test_a_reader_moves_offset_addresses_and_loops(shown):
     assert shown.locator("td.beyond").count() == 2 * (OFFSETS + 6 - 25)
     shown.get_by_label("First number").fill("007 5")
     assert told(shown, "#told", "75 + 123456") == describe("75", "123456", OFFSETS, 2)
-    assert "2 and 6 digits" in shown.locator("#where").inner_text()
+    assert "in another setting" in told(shown, "#where", "Right sums")
+
+
+@pytest.mark.browser
+def test_the_map_shows_these_numbers_only_in_the_setting_that_it_is_of(shown):
+    at_its_setting = {"Offset of all": "6", "moved by:": "0", "Loops:": "2"}
+    for label, another in {"Offset of all": "7", "moved by:": "1", "Loops:": "3"}.items():
+        assert "6 and 6 digits" in told(shown, "#where", "Right sums")
+        assert shown.locator("circle.here").count() == 1 and not shown.locator("svg.elsewhere").count()
+        shown.get_by_label(label).fill(another)
+        assert "in another setting" in told(shown, "#where", "Right sums")
+        assert shown.locator("circle.here").count() == 0 and shown.locator("svg.elsewhere").count() == 1
+        shown.get_by_label(label).fill(at_its_setting[label])
+    shown.get_by_label("First number").fill("007 5")
+    assert "2 and 6 digits" in told(shown, "#where", "Right sums")
 
 
 @pytest.mark.browser

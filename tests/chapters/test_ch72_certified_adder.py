@@ -201,6 +201,28 @@ def test_a_reader_adds_looks_and_checks(shown):
 
 
 @pytest.mark.browser
+def test_while_the_proof_runs_the_situations_are_counted(shown):
+    """In both rounds, and not in a place whose every change a screen reader would say."""
+    shown.evaluate(
+        """() => {
+          window.counts = [];
+          const place = document.querySelector('certified-adder').shadowRoot.getElementById('looked');
+          new MutationObserver(() => place.textContent && window.counts.push(place.textContent))
+            .observe(place, { childList: true });
+        }"""
+    )
+    shown.get_by_role("button", name="Check the proof here").click()
+    said(shown, "proof", "Accepted")
+    for arithmetic in ("exact arithmetic", "float32"):
+        ending = f" of 24,518 situations, in {arithmetic}"
+        told = [words for words in shown.evaluate("counts") if words.endswith(ending)]
+        counts = [int(words.removesuffix(ending).replace(",", "")) for words in told]
+        assert counts == sorted(counts) and 0 < counts[0] < counts[-1] <= 24_518
+    looked = shown.locator("certified-adder #looked")
+    assert not looked.is_visible() and looked.get_attribute("role") is None
+
+
+@pytest.mark.browser
 def test_a_changed_weight_is_found_out(shown, situations):
     shown.get_by_label("Tensor").select_option("out.weight")
     shown.get_by_role("slider", name="Change").press("End")

@@ -223,7 +223,7 @@ const idOf = (way) => way.replaceAll(" ", "-");
 
 const cells = (text) => {
   const of = summary(text);
-  return [of.tokens, of.longest, mean(of), of.most].map((cell) => `<td>${cell}</td>`).join("");
+  return [of.most, of.tokens, of.longest, mean(of)].map((cell) => `<td>${cell}</td>`).join("");
 };
 
 const boxes = (text) =>
@@ -305,8 +305,8 @@ const CONTENT = (digits) => `
   <p id="told" class="wide" role="status"></p>
   <table class="wide drawn">
     <caption>Ticked formats are shown below, token by token.</caption>
-    <thead><tr><th scope="col">Format</th><th scope="col">Tokens</th><th scope="col">Farthest back</th><th scope="col">Mean distance</th>
-      <th scope="col">Most tokens needed</th></tr></thead>
+    <thead><tr><th scope="col">Format</th><th scope="col">Most tokens needed</th><th scope="col">Tokens</th><th scope="col">Farthest back</th>
+      <th scope="col">Mean distance</th></tr></thead>
     <tbody>${Object.keys(WAYS)
       .map((way) => `<tr data-way="${way}"><th scope="row"><label><input type="checkbox" id="${idOf(way)}">${way}</label></th></tr>`)
       .join("")}</tbody>

@@ -360,19 +360,23 @@ const EVERY = 10; // steps between measurements
 const SHOWN = 3; // circles
 const [WIDE, HIGH] = [320, 150];
 
+const [TOP, BOTTOM] = [1, -5]; // powers of ten
+
+const height = (power) => (HIGH * (TOP - max(min(power, TOP), BOTTOM))) / (TOP - BOTTOM);
+
 const hue = (t, P) => `hsl(${round((360 * t) / P)} 70% 45%)`;
 
-/** A line through one kind of loss, on a logarithmic axis from 1e-6 to 100 nats. */
+/** A line through one kind of loss, on a logarithmic axis from 1e-5 to 10 nats; what is less lies on its lower edge. */
 const curve = (history, kind, steps, colour, dash) => {
   const at = ({ step, ...found }) =>
-    `${((WIDE * step) / steps).toFixed(1)},${((HIGH * (2 - max(min(log10(found[kind]), 2), -6))) / 8).toFixed(1)}`;
+    `${((WIDE * step) / steps).toFixed(1)},${height(log10(found[kind])).toFixed(1)}`;
   return `<polyline points="${history.map(at).join(" ")}" fill="none" stroke="${colour}" stroke-width="2.2" ${dash}/>`;
 };
 
-const LINES = [1, -1, -3, -5]
+const LINES = [0, -1, -2, -3, -4, -5]
   .map((power) => {
-    const y = (HIGH * (2 - power)) / 8;
-    return `<line x1="0" x2="${WIDE}" y1="${y}" y2="${y}"/><text x="2" y="${y - 3}">${power === 1 ? 10 : `1e${power}`}</text>`;
+    const y = height(power);
+    return `<line x1="0" x2="${WIDE}" y1="${y}" y2="${y}"/><text x="2" y="${y - 3}">${power ? `1e${power}` : 1}</text>`;
   })
   .join("");
 
@@ -438,7 +442,7 @@ ${STEP_STYLE}
   <p id="told" role="status"></p>
   ${stepSlider("Look back")}
   <figure class="tall">
-    <figcaption>Loss (nats) by training step, 0 to <span id="end"></span></figcaption>
+    <figcaption>Loss (nats) by training step, 0 to <span id="end"></span>; below 1e-5 it lies on the lower edge</figcaption>
     <svg id="losses" viewBox="0 0 ${WIDE} ${HIGH}" role="img" aria-label="Loss on training pairs and on unseen pairs by training step, logarithmic" aria-describedby="told"></svg>
     <div class="key"><span>training pairs</span><span class="test">unseen pairs</span></div>
   </figure>

@@ -287,7 +287,7 @@ class FormatExplorer:
 
     a: int
     b: int
-    shown: tuple[str, ...] = ("plain", "answer reversed", "simplified scratchpad")
+    shown: tuple[str, ...] = ("plain", "answer reversed", "simplified scratchpad", "detailed scratchpad")
 
     def __post_init__(self):
         for name in ("a", "b"):
@@ -316,12 +316,12 @@ class FormatExplorer:
         for name in WAYS:
             text = written(name, self.a, self.b)
             of = text.summary()
-            cells = (of["tokens"], of["longest"], mean(of), of["most"])
+            cells = (of["most"], of["tokens"], of["longest"], mean(of))
             row = "".join(f"<td>{cell}</td>" for cell in cells)
             # Without a width of its own, the longest text would be a column of single tokens on a phone.
             tokens = f'<td style="min-width: 14rem; text-align: left">{html.escape(" ".join(text.tokens))}</td>'
             rows.append(f'<tr><th scope="row">{name}</th>{tokens}{row}</tr>')
-        heads = ("format", "text", "tokens", "farthest back", "mean distance", "most tokens needed")
+        heads = ("format", "text", "most tokens needed", "tokens", "farthest back", "mean distance")
         head = "".join(f'<th scope="col">{one}</th>' for one in heads)
         return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
 

@@ -18,10 +18,6 @@ from arithlib.experiments.abacus import AbacusExperiment
 from arithlib.models.looped import LoopedConfig
 from bookkit import published
 
-SUMS = "Sums of 32 numbers (source 003; small: of 4)"
-HOPS = {p: f"{p} hops among 256 tokens (source 003; small: 4 among 32)" for p in (16, 32)}
-PROBLEMS = "Grade-school problems (source 003; small: of five parameters)"
-
 
 @dataclass(frozen=True)
 class Row:
@@ -39,12 +35,8 @@ class Row:
 
 def tables() -> dict[str, list[Row]]:
     """By title, every model for which there are runs at the published width. Labels: layers x loops."""
-    return {
-        "Sums, both numbers five times as long as in training (source 002 and McLeish et al.)": list(_adders()),
-        SUMS: list(_sums()),
-        **{title: list(_hops(p)) for p, title in HOPS.items()},
-        PROBLEMS: list(_problems()),
-    }
+    adders = "Sums, both numbers five times as long as in training (source 002 and McLeish et al.)"
+    return {adders: list(_adders())} | sums() | hops(16) | hops(32) | problems()
 
 
 def _adders() -> Iterable[Row]:
@@ -61,31 +53,35 @@ def _adders() -> Iterable[Row]:
     yield Row("4 x 4, products (small: 2 x 2)", None, "abacus-times-s*", "abacus-gpu-times-s*")
 
 
-def _sums() -> Iterable[Row]:
+def sums() -> dict[str, list[Row]]:
+    """The table of multi-operand addition, by its title."""
     deep, single, looped, two, three = (published(id) for id in ("L-04", "L-05", "L-06", "L-07", "L-08"))
     right = {(12, 1): deep["n_32"], (1, 1): single["n_32"], (1, 12): looped["n_32"]}
     right |= {(2, 1): two["base_32"], (2, 6): two["loop_32"], (3, 1): three["base_32"], (3, 4): three["loop_32"]}
-    for k, loops in _shapes("depth-gpu-add"):
-        yield _row("depth-add", "depth-gpu-add", (k, loops), right)
+    rows = [_row("depth-add", "depth-gpu-add", shape, right) for shape in _shapes("depth-gpu-add")]
+    return {"Sums of 32 numbers (source 003; small: of 4)": rows}
 
 
-def _hops(p: int) -> Iterable[Row]:
+def hops(p: int) -> dict[str, list[Row]]:
+    """The table of p-hop induction, by its title."""
     six, one, more = (published(id) for id in ("L-14", "L-15", "L-16"))
     right = {(6, 1): six[f"p_{p}"], (1, 1): one[f"base_{p}"], (1, 6): one[f"loop_{p}"]}
     right |= {(2, 1): more[f"two_{p}"], (2, 3): more[f"two_loop_{p}"]}
     right |= {(3, 1): more[f"three_{p}"], (3, 2): more[f"three_loop_{p}"]}
     of_depth_four = {(6, 1): (4, 1), (1, 6): (1, 4), (2, 3): (2, 2)}  # the same part in a table of another depth
-    for shape in _shapes(f"depth-gpu-hop{p}"):
-        yield _row("depth-hop", f"depth-gpu-hop{p}", shape, right, of_depth_four.get(shape))
+    large = f"depth-gpu-hop{p}"
+    rows = [_row("depth-hop", large, shape, right, of_depth_four.get(shape)) for shape in _shapes(large)]
+    return {f"{p} hops among 256 tokens (source 003; small: 4 among 32)": rows}
 
 
-def _problems() -> Iterable[Row]:
+def problems() -> dict[str, list[Row]]:
+    """The table of i-GSM, by its title."""
     loops_of, layers_of = published("L-19"), published("L-20")
     right = {(8, 1): loops_of["layers_8"]} | {(1, n): loops_of[f"loops_{n}"] for n in (1, 2, 4, 8)}
     right |= {(2, 1): layers_of["two"], (2, 2): layers_of["two_loop_2"], (2, 4): layers_of["two_loop_4"]}
     right |= {(4, 1): layers_of["four"], (4, 2): layers_of["four_loop_2"]}
-    for shape in _shapes("graphs-gpu"):
-        yield _row("graphs", "graphs-gpu", shape, right)
+    rows = [_row("graphs", "graphs-gpu", shape, right) for shape in _shapes("graphs-gpu")]
+    return {"Grade-school problems (source 003; small: of five parameters)": rows}
 
 
 def _shapes(family: str) -> list[tuple[int, ...]]:
@@ -120,14 +116,14 @@ def here(pattern: str | None, train: str = "") -> list[Trained]:
 
 
 def side_by_side(
-    title: str, train: str = "", minutes: Mapping[str, float] | None = None
+    title: str, rows: list[Row], train: str = "", minutes: Mapping[str, float] | None = None
 ) -> tuple[HTML, list[Trained]]:
     """One of `tables`: percent right in the source, on a core and at the published width; and the runs of that width.
 
     train: as in `here`. minutes: of a card for all seeds of a row, by label; one more column.
     """
     head, lines, trained = ["model", "source", "on a core", "large", *(["minutes"] if minutes else [])], [], []
-    for row in tables()[title]:
+    for row in rows:
         large = here(row.large, train)
         trained += large
         cells = [row.label, "-" if row.published is None else f"{row.published:.1f}"]
@@ -143,14 +139,14 @@ def _mean(runs: list[Trained], missing: str) -> str:
     return f"{np.mean([percent(run) for run in runs]):.1f} ({len(runs)})" if runs else missing
 
 
-def show_large(*titles: str, train: bool) -> list[Trained]:
-    """Shows those of these `tables` that have a run of the published width, and returns these runs.
+def show_large(tables: Mapping[str, list[Row]], train: bool) -> list[Trained]:
+    """Shows those of these tables that have a run of the published width, and returns these runs.
 
     train: make what is missing of them first, which takes a card.
     """
     trained = []
-    for title in titles:
-        table, runs = side_by_side(title, "*" if train else "")
+    for title, rows in tables.items():
+        table, runs = side_by_side(title, rows, "*" if train else "")
         trained += runs
         if runs:
             display(table)

@@ -13,13 +13,13 @@ from arithlib import checkpoints, experiments
 from arithlib.checkpoints import Trained
 from chapters import ch82_published_tables
 from chapters.ch82_published_tables import (
-    HOPS,
-    SUMS,
     here,
+    hops,
     percent,
     petaflops,
     show_large,
     side_by_side,
+    sums,
     tables,
     teraflops,
 )
@@ -127,18 +127,19 @@ def test_a_large_run_stands_beside_the_small_ones_once_it_is_here(monkeypatch, c
         return [run] if pattern and pattern.startswith("depth-gpu-hop16-1x6") else []
 
     monkeypatch.setattr(ch82_published_tables, "here", trained)
-    table, runs = side_by_side(HOPS[16])
+    [(title, rows)] = hops(16).items()
+    table, runs = side_by_side(title, rows)
     assert runs == [run] and set(asked) == {""}
-    assert table.data.count("90.0 (1)") == 1 and table.data.count("<td>not yet</td>") == len(tables()[HOPS[16]]) - 1
+    assert table.data.count("90.0 (1)") == 1 and table.data.count("<td>not yet</td>") == len(rows) - 1
     assert "minutes" not in table.data
-    assert show_large(SUMS, *HOPS.values(), train=False) == [run] and set(asked) == {""}
+    assert show_large(sums() | hops(16) | hops(32), train=False) == [run] and set(asked) == {""}
     printed = capsys.readouterr().out
     assert printed.splitlines() == [
         'Sums of 32 numbers: none yet; preset = "gpu" trains them',
         "<IPython.core.display.HTML object>",
         '32 hops among 256 tokens: none yet; preset = "gpu" trains them',
     ]
-    show_large(SUMS, train=True)
+    show_large(sums(), train=True)
     assert "*" in asked
 
 

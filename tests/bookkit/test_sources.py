@@ -158,6 +158,14 @@ def test_what_only_its_own_numbers_say_is_listed_apart():
     assert "#claim-m-12" in apart and "#claim-m-08" not in apart
 
 
+def test_a_question_has_its_answer_beside_the_verdict():
+    rows = found("10_grokking")
+    rows.claims["M-08"] = replace(
+        rows.claims["M-08"], statement="Are there any?", answers={"reproduced": "Yes, five."}
+    )
+    assert "Are there any? Yes, five.</li>" in source_page("004", GOOD, rows, {})
+
+
 def test_the_front_page_counts_all_verdicts(monkeypatch, tmp_path):
     monkeypatch.setattr(sources.Found, "under", lambda *_: found("10_grokking"))
     assert sources.tally_markdown(tmp_path, tmp_path) == ("The verdicts on [1 claims](scoreboard.md): 1 reproduced.")

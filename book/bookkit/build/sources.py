@@ -287,7 +287,7 @@ def _head(number: str, source: Source, found: Found) -> Iterator[str]:
     for title, listed in lists.items():
         if ids := sorted((id for id in verdicts if id in listed), key=lambda id: VERDICTS.index(verdicts[id])):
             entries = (
-                f'<li>{badge(verdicts[id])} <a href="#{anchor(id)}">{id}</a> {_text(found.claims[id].statement)}</li>'
+                f'<li>{badge(verdicts[id])} <a href="#{anchor(id)}">{id}</a> {_said(found.claims[id], verdicts[id])}</li>'
                 for id in ids
             )
             yield f"## {title}\n\n" + f'<ul class="short">{"".join(entries)}</ul>'
@@ -297,6 +297,11 @@ def _head(number: str, source: Source, found: Found) -> Iterator[str]:
         ]
         yield "## What is wrong in it\n\n" + findings(texts, found.records, found.claims)
         yield "With the words in question, and beside those of the other sources: {doc}`errors`."
+
+
+def _said(claim: Claim, verdict: str) -> str:
+    """What the source says; of a question, also the answer."""
+    return _text(" ".join(filter(None, (claim.statement, claim.answer(verdict)))))
 
 
 def evidence(figures: tuple[str, ...], claims: tuple[str, ...], found: Found) -> str:

@@ -286,11 +286,8 @@ def _head(number: str, source: Source, found: Found) -> Iterator[str]:
     }
     for title, listed in lists.items():
         if ids := sorted((id for id in verdicts if id in listed), key=lambda id: VERDICTS.index(verdicts[id])):
-            entries = (
-                f'<li>{badge(verdicts[id])} <a href="#{anchor(id)}">{id}</a> {_said(found.claims[id], verdicts[id])}</li>'
-                for id in ids
-            )
-            yield f"## {title}\n\n" + f'<ul class="short">{"".join(entries)}</ul>'
+            entries = "".join(_entry(found.claims[id], verdicts[id]) for id in ids)
+            yield f"## {title}\n\n" + f'<ul class="short">{entries}</ul>'
     if source.errors:
         texts = [
             f"**{slip.where}.** {slip.text} {evidence(slip.figures, slip.claims, found)}" for slip in source.errors
@@ -299,9 +296,10 @@ def _head(number: str, source: Source, found: Found) -> Iterator[str]:
         yield "With the words in question, and beside those of the other sources: {doc}`errors`."
 
 
-def _said(claim: Claim, verdict: str) -> str:
-    """What the source says; of a question, also the answer."""
-    return _text(" ".join(filter(None, (claim.statement, claim.answer(verdict)))))
+def _entry(claim: Claim, verdict: str) -> str:
+    """A claim's badge and what the source says; of a question, also the answer."""
+    said = _text(" ".join(filter(None, (claim.statement, claim.answer(verdict)))))
+    return f'<li>{badge(verdict)} <a href="#{anchor(claim.id)}">{claim.id}</a> {said}</li>'
 
 
 def evidence(figures: tuple[str, ...], claims: tuple[str, ...], found: Found) -> str:

@@ -426,8 +426,8 @@ def test_the_chapters_on_formats_show_the_explorer():
 def test_the_format_explorer_works_on_its_page(page, name):
     page.set_viewport_size(DESK)
     page.goto(name)
-    page.get_by_label("First number").fill("999")
-    page.get_by_label("Second number").fill("1")
+    page.get_by_role("textbox", name="First number").fill("999")
+    page.get_by_role("textbox", name="Second number").fill("1")
     page.get_by_text("999 + 1 = 1000").wait_for()
     page.get_by_role("checkbox", name="all reversed").check()
     page.locator(".format[data-way='all reversed'] button").last.hover()

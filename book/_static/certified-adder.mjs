@@ -388,7 +388,8 @@ export function* smallest(all, lead, turn = 64) {
 
 /**
  * Whether a certificate holds, as arithlib.certify.checker decides: yields how many situations it has looked at, of
- * how many, in which round (exact, then float32), and last the leads that it found. Throws Rejected, which says why, where it does not.
+ * how many, in which round (exact, then float32), and last the leads that it found. Throws Rejected, which says why,
+ * where it does not.
  */
 export async function* check(bytes, certificate) {
   const w = read(bytes);
@@ -411,7 +412,7 @@ export async function* check(bytes, certificate) {
     demand(there, `the smallest margin is at ${text(at.context)}, not where the certificate says`);
     found[name] = least;
   }
-  yield { contexts: all.length, ...found };
+  yield { looked: all.length, contexts: all.length, round: 2, rounds: 2, ...found };
 }
 
 // --- what is told ---

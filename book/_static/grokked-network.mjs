@@ -2,7 +2,7 @@
 //
 // A page that uses it loads this module and what it imports. What stands between the tags is shown where
 // no script runs, and on paper. weights: a safetensors file in base64, the tables of
-// chapters.ch11_grokked_network.Folded; the tests compare what is computed here with that class, number by number.
+// arithlib.analysis.folded.Folded; the tests compare what is computed here with that class, number by number.
 // frequencies: the key frequencies of the embedding, those that can be switched off. history, if its training is to be
 // looked back on: of each snapshot the step and what to say of it, the last being the network itself; snapshots: where
 // the tables of the others are, by step, which are loaded once somebody asks for one.

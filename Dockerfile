@@ -16,8 +16,12 @@
 ARG BASE=python:3.13-slim
 FROM ${BASE}
 ARG PACKAGES="chromium git make"
+# Their versions are those of the base, which the builder chooses.
+# hadolint ignore=DL3008
 RUN apt-get update && apt-get install -y --no-install-recommends ${PACKAGES} && rm -rf /var/lib/apt/lists/*
 RUN useradd --create-home reader
+# By name: which number is free depends on the base, and editors ask for the name.
+# hadolint ignore=DL3066
 USER reader
 WORKDIR /home/reader/book
 COPY --chown=reader . .

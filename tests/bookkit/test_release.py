@@ -132,6 +132,16 @@ def test_containers_run_the_same_set_up_as_a_clone():
         assert (ROOT / name.removeprefix("/lab/tree/")).is_file(), name  # as JupyterLab addresses it
 
 
+def test_the_image_is_built_once_a_week_where_that_can_be_done():
+    steps = [step["run"] for step in jobs("weekly")["container"]["steps"] if "run" in step]
+    assert any("hadolint" in step and step.endswith("< Dockerfile") for step in steps)
+    (tag,) = [step.split()[3] for step in steps if re.fullmatch(r"docker build --tag \S+ \.", step)]
+    inside = [step for step in steps if step.startswith(f"docker run --rm {tag} ")]
+    assert any(step.endswith(" .venv/bin/arithlib doctor") for step in inside)
+    (chapter,) = [step.split()[-1] for step in inside if "-m bookkit.build.execute" in step]
+    assert (ROOT / "notebooks" / f"{chapter}.ipynb").is_file()
+
+
 def test_the_container_for_a_gpu_compiles_with_the_cuda_that_torch_was_built_with():
     locked = pins.read((ROOT / "requirements.lock").read_text(encoding="utf-8"))
     majors = {name.rpartition("-cu")[2] for name in locked if re.fullmatch(r"nvidia-.*-cu\d+", name)}

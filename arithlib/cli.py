@@ -170,6 +170,8 @@ def _answer(options) -> int:
             why = re.sub(r"(\d{12})\d{20,}", r"\1...", str(problem))
             raise ValueError(f"{trained_on}: {why}" if longer else why) from problem
         print(answer)
+    if modulus := getattr(getattr(trained.experiment, "task", None), "p", None):  # else 31 is an odd sum of 45 and 99
+        print(f"Modulo {modulus}.", file=sys.stderr)
     certificate = certificates.covering(options.name)
     if longer and not certificate:
         print(f"Longer than in training: {trained_on}.", file=sys.stderr)

@@ -154,7 +154,7 @@ def test_minutes_stop_a_run_which_the_same_command_continues(monkeypatch, tmp_pa
 
 def test_a_shipped_model_adds(capsys):
     assert main(["add", "grokking-s0", "45", "99"]) == 0
-    assert capsys.readouterr().out == "31\n"
+    assert capsys.readouterr() == ("31\n", "Modulo 113.\n")
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,9 @@ SOURCES = {
     "nanda2023": ("nanda2023", "Progress measures for grokking"),
 }
 
+# In the page itself: a browser that opens the page as a file loads no module from beside it.
+FILTER = Path(__file__).resolve().parents[2] / "_static" / "claim-filter.mjs"
+
 # What the record of a run holds, at least.
 RUN = {
     "notebook": str, "status": str, "started": str, "seconds": int | float, "peak_memory_mb": int | float | None,
@@ -104,7 +107,8 @@ def scoreboard_page(rows: list[dict], claims: Mapping[str, Claim], numbers: Coll
         STYLE,
         _counts(everything),
         drawing(rows),
-        '<claim-filter></claim-filter>\n<script type="module" src="../_static/claim-filter.mjs"></script>',
+        "<claim-filter></claim-filter>",
+        f'<script type="module">\n{FILTER.read_text(encoding="utf-8")}</script>',
     ]
     # Sources with a result come first, else in the order of the ledger.
     for source in sorted(counts, key=lambda source: counts[source][NOT_ATTEMPTED] == sum(counts[source].values())):

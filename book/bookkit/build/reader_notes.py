@@ -11,9 +11,7 @@ EXERCISES = re.compile(r"^## .*Exercises", re.MULTILINE)
 WORD = re.compile(r"\S*\w\S*")
 # The head of a directive and its options are no text.
 MARKUP = re.compile(r"^(?:[`:]{3,}.*|:\w[\w-]*:.*)$", re.MULTILINE)
-PLUS_MINUS = (
-    "In a verdict, *n* counts the seeds, or what is named, that a number is the mean of; ± is their standard deviation."
-)
+PLUS_MINUS = "In a verdict, *n* counts the seeds, or what it names, behind a mean; ± is their standard deviation."
 
 
 def add_reader_notes(notebook: NotebookNode) -> None:
@@ -24,7 +22,8 @@ def add_reader_notes(notebook: NotebookNode) -> None:
             note = re.sub(r"\*(\w+)\*", r"<em>\1</em>", PLUS_MINUS)
             output.data["text/html"] = f'{html}<p class="plus-minus"><small>{note}</small></p>'
             break
-    text = f'<p class="reading-time">{minutes(notebook)} minutes to read, without code and exercises</p>'
+    long = minutes(notebook)
+    text = f'<p class="reading-time">{long} minute{"s" * (long > 1)} to read, without code and exercises</p>'
     notebook.cells.insert(1, new_markdown_cell(text, id="reading-time"))
 
 

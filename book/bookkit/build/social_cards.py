@@ -1,4 +1,4 @@
-"""The picture that a link to a page brings along where it is sent (`bookkit.sphinx.description` names it in the head)."""
+"""The picture that a link to a page brings along; `bookkit.sphinx.description` names it in the page's head."""
 
 import re
 from collections.abc import Iterator, Mapping

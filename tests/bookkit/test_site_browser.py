@@ -230,6 +230,7 @@ def figures_of_small_text_keep_the_width_that_it_needs_and_scroll_under_their_ca
             const {width} = i.getBoundingClientRect(), needed = parseFloat(i.style.width);
             return {wide: i.classList.contains('wide'), scale: width / i.naturalWidth, width, needed,
                     scrolls: getComputedStyle(figure).overflowX == 'auto', scrolled: figure.scrollLeft,
+                    said: figure.querySelector('.enlarge span')?.checkVisibility() ?? false,
                     shift: caption.getBoundingClientRect().left - before};
         })"""
     )
@@ -238,7 +239,7 @@ def figures_of_small_text_keep_the_width_that_it_needs_and_scroll_under_their_ca
             assert abs(figure["width"] - figure["needed"]) < 1, figure
         else:
             assert figure["scale"] > 0.6, figure
-        assert figure["scrolls"] == figure["wide"] == (figure["scrolled"] > 0), figure
+        assert figure["scrolls"] == figure["wide"] == figure["said"] == (figure["scrolled"] > 0), figure
         assert abs(figure["shift"]) < 2, figure
 
 

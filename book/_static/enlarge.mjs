@@ -1,5 +1,6 @@
 // Figures at the size of the window: by a click, or by the button under each; Escape or another click closes it.
-// Not loaded as a module, so that it also works on pages that are opened as files. bookkit.sphinx.enlarge loads it.
+// Where a figure is wider than the screen, it also says that it scrolls. Not loaded as a module, so that it also works on
+// pages that are opened as files. bookkit.sphinx.enlarge loads it.
 
 {
   const shown = Object.assign(document.createElement("dialog"), { className: "enlarged" });
@@ -19,9 +20,11 @@
     const number = caption.textContent.trim();
     const button = Object.assign(document.createElement("button"), { type: "button", textContent: "enlarge" });
     const added = Object.assign(document.createElement("span"), { className: "enlarge" });
+    const scrolls = Object.assign(document.createElement("span"), { textContent: "scrolls sideways · " });
     button.setAttribute("aria-label", `enlarge ${number}`);
-    added.append(button, " · ");
+    added.append(scrolls, button, " · ");
     links.prepend(added);
+    new ResizeObserver(() => (scrolls.hidden = figure.scrollWidth <= figure.clientWidth)).observe(figure);
     button.onclick = image.onclick = () => enlarge(image, number);
   }
 }

@@ -3,7 +3,7 @@
 from docutils import nodes
 from docutils.core import publish_doctree
 
-from bookkit.sphinx.description import MOST, describe
+from bookkit.sphinx.description import CARDS, MOST, card, describe
 
 
 def test_it_is_the_first_paragraph():
@@ -34,3 +34,12 @@ def test_what_is_long_is_cut_at_a_word():
 def test_a_page_without_text_has_none():
     assert describe(publish_doctree("")) == ""
     assert describe(nodes.document(None, None)) == ""
+
+
+def test_a_page_without_a_picture_of_its_own_has_that_of_the_front_page(tmp_path):
+    assert card(tmp_path, "notebooks/10_waves") is None
+    (tmp_path / CARDS).mkdir(parents=True)
+    for name in ("index", "10_waves"):
+        (tmp_path / CARDS / f"{name}.png").touch()
+    assert card(tmp_path, "notebooks/10_waves") == f"{CARDS}/10_waves.png"
+    assert card(tmp_path, "book/glossary") == f"{CARDS}/index.png"

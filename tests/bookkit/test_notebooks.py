@@ -17,12 +17,14 @@ from bookkit.build.layers import ROOMS
 from bookkit.build.notebook_ast import check_verdicts, code_of, default_parameters, global_reads, unread_parameters
 from bookkit.build.project import Project
 from bookkit.build.provenance import checkpoints
+from bookkit.build.reader_notes import words
 
 PROJECT = Project(Path(__file__).resolve().parents[2])
 NOTEBOOKS = sorted(path.stem for path in (PROJECT.root / "notebooks").glob("*.ipynb"))
 LONGEST_CELL = 25  # lines on the page
 LONGEST_UNSEEN = 50  # lines of a drawing, which is folded, or of numbers for the prose, which are removed
 UNSEEN = {"hide-input", "remove-cell"}
+MOST_WORDS, MOST_FIGURES = 3500, 10  # of a chapter that readers finish, exercises included
 
 
 @cache
@@ -124,6 +126,12 @@ def test_cells_are_short_enough_to_read(name):
         f"cells of more than {LONGEST_CELL} lines ({LONGEST_UNSEEN} where folded), as (cell, lines): split them by "
         "ideas, or move plumbing into arithlib"
     )
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_a_chapter_is_short_enough_to_be_finished(name):
+    text = "\n\n".join(cell.source for cell in source(name).cells if cell.cell_type == "markdown")
+    assert words(text) <= MOST_WORDS and len(figure_keys(source(name))) <= MOST_FIGURES
 
 
 def calls(cell) -> set[str]:

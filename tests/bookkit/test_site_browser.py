@@ -123,6 +123,16 @@ def test_the_front_page_shows_a_picture_a_network_and_ten_findings_on_one_screen
     assert len(ends) == 12 and max(ends) <= DESK["height"]
 
 
+def test_on_a_phone_the_findings_come_first_and_then_what_is_drawn(page):
+    page.set_viewport_size(PHONE)
+    page.goto("book/index.html")
+    top = "e => e.getBoundingClientRect().top"
+    findings, opening, rest = (
+        page.locator(place).evaluate(top) for place in ("#ten-findings", ".opening", "#what-came-out-in-full")
+    )
+    assert findings < PHONE["height"] and findings < opening < rest
+
+
 def test_on_a_phone_there_is_a_button_for_the_contents_of_a_page_that_lists_them(page):
     for name, listed in (("book/index.html", 0), ("book/how_to_run.html", 1)):
         page.goto(name)
@@ -220,6 +230,7 @@ def figures_of_small_text_keep_the_width_that_it_needs_and_scroll_under_their_ca
             const {width} = i.getBoundingClientRect(), needed = parseFloat(i.style.width);
             return {wide: i.classList.contains('wide'), scale: width / i.naturalWidth, width, needed,
                     scrolls: getComputedStyle(figure).overflowX == 'auto', scrolled: figure.scrollLeft,
+                    said: figure.querySelector('.enlarge span')?.checkVisibility() ?? false,
                     shift: caption.getBoundingClientRect().left - before};
         })"""
     )
@@ -228,7 +239,7 @@ def figures_of_small_text_keep_the_width_that_it_needs_and_scroll_under_their_ca
             assert abs(figure["width"] - figure["needed"]) < 1, figure
         else:
             assert figure["scale"] > 0.6, figure
-        assert figure["scrolls"] == figure["wide"] == (figure["scrolled"] > 0), figure
+        assert figure["scrolls"] == figure["wide"] == figure["said"] == (figure["scrolled"] > 0), figure
         assert abs(figure["shift"]) < 2, figure
 
 
@@ -290,6 +301,13 @@ def test_paper_shows_what_is_folded_in_light_colours_and_no_bars(page):
     assert page.locator("article figure").evaluate_all(cut) == 0
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     assert page.evaluate("document.documentElement.dataset.theme") == "dark" and folds.evaluate_all(shut) == before
+
+
+def test_the_scoreboard_can_be_filtered_where_it_is_opened_as_a_file(page):
+    page.goto((SITE / "book" / "scoreboard.html").as_uri())
+    page.get_by_label("Verdict").select_option("refuted")
+    shown = page.locator(".claim:visible")
+    assert 0 < shown.count() == page.locator(".claim[data-verdict=refuted]").count()
 
 
 def test_the_switch_changes_between_light_and_dark(page):

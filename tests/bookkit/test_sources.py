@@ -110,8 +110,8 @@ def test_an_error_stands_with_its_words_how_it_was_found_and_what_shows_it():
     assert "we found 1 " in page
     assert f"| {HOW['arithmetic']} | 1 |" in page and HOW["code"] not in page
     assert "1. **§2.** It says: <q>up to P &lt; 113</q>. It is one more." in page
-    assert '<a href="../notebooks/11_circles.html#norms">figure norms in 11_circles</a>' in page
-    assert '<a href="../notebooks/10_grokking.html#claim-m-08">M-08 in 10_grokking</a>' in page
+    assert "<small>Shown: {numref}`norms`, " in page
+    assert '<a href="../notebooks/10_grokking.html#claim-m-08">M-08 in chapter 10</a>' in page
 
 
 def test_what_was_only_read_leads_to_the_page_of_its_source():
@@ -156,6 +156,16 @@ def test_what_only_its_own_numbers_say_is_listed_apart():
     assert "**What *ours* is.** Networks of its size, trained here." in page
     apart = page.partition("## What holds in its own numbers, text or code")[2].partition("\n## ")[0]
     assert "#claim-m-12" in apart and "#claim-m-08" not in apart
+
+
+def test_what_fails_in_its_own_numbers_is_listed_apart():
+    rows = found("10_grokking")
+    rows.claims["M-12"] = replace(rows.claims["M-12"], setting=None, basis="arithmetic")
+    rows.rows["M-12"]["verdict"] = "refuted"
+    page = source_page("004", GOOD, rows, {})
+    assert "## What does not hold\n" not in page
+    apart = page.partition("## What does not hold in its own numbers, text or code")[2].partition("\n## ")[0]
+    assert "#claim-m-12" in apart
 
 
 def test_a_question_has_its_answer_beside_the_verdict():

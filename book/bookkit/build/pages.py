@@ -16,6 +16,7 @@ import yaml
 
 from bookkit.build.comparison import distance, drawing
 from bookkit.build.execute import duration
+from bookkit.build.reader_notes import PLUS_MINUS
 from bookkit.claims import (
     BECAUSE,
     INTERACTIVE,
@@ -44,6 +45,9 @@ SOURCES = {
     "004": ("ryanrtjj2025", "LLM arithmetic"),
     "nanda2023": ("nanda2023", "Progress measures for grokking"),
 }
+
+# In the page itself: a browser that opens the page as a file loads no module from beside it.
+FILTER = Path(__file__).resolve().parents[2] / "_static" / "claim-filter.mjs"
 
 # What the record of a run holds, at least.
 RUN = {
@@ -99,12 +103,12 @@ def scoreboard_page(rows: list[dict], claims: Mapping[str, Claim], numbers: Coll
         f"{len(rows)} claims from {len(counts)} sources, {measured} of them measured so far. A rule, written down in "
         "`book/claims` beside the claim, computed each verdict from what a notebook measured when this book was "
         "built: *how it is decided* shows it, and the links lead to the table or the figure where the numbers can be "
-        "seen. *n* says how many seeds, or what else, a number is the mean of; what follows ± is the standard "
-        "deviation over them. `python -m bookkit score` prints the same in a terminal.",
+        f"seen. {PLUS_MINUS} `python -m bookkit score` prints the same in a terminal.",
         STYLE,
         _counts(everything),
         drawing(rows),
-        '<claim-filter></claim-filter>\n<script type="module" src="../_static/claim-filter.mjs"></script>',
+        "<claim-filter></claim-filter>",
+        f'<script type="module">\n{FILTER.read_text(encoding="utf-8")}</script>',
     ]
     # Sources with a result come first, else in the order of the ledger.
     for source in sorted(counts, key=lambda source: counts[source][NOT_ATTEMPTED] == sum(counts[source].values())):
@@ -152,7 +156,7 @@ def _card(row: dict, claim: Claim) -> str:
     page = f"../notebooks/{row['notebook']}.html"
     where = f'<a href="{page}#{anchor(row["id"])}">{_name(row["notebook"])}</a>'
     if row["figure"]:
-        where += f', <a href="{page}#{row["figure"]}">figure {_text(row["figure"])}</a>'
+        where += f', <a href="{page}#{row["figure"]}">its figure</a>'
     answer = claim.answer(row["verdict"])
     entries = {"answer": _text(answer)} if answer else {}
     entries |= {
@@ -233,6 +237,11 @@ def _list(entries: Mapping[str, str]) -> str:
 def _text(text: str) -> str:
     """Escaped, and on one line: a blank line would end the HTML block."""
     return html.escape(" ".join(str(text).split()))
+
+
+def _chapter(name: str) -> str:
+    """A notebook by the number that the side bar has before its title."""
+    return f"chapter {_text(name.partition('_')[0])}"
 
 
 def _name(name: str) -> str:

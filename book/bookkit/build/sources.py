@@ -33,15 +33,16 @@ import yaml
 from bookkit.build.pages import (
     SOURCES,
     STYLE,
+    _chapter,
     _counts,
     _list,
-    _name,
     _text,
     findings,
     in_full,
     read_findings,
     source_numbers,
 )  # fmt: skip
+from bookkit.build.reader_notes import PLUS_MINUS
 from bookkit.claims import (
     INTERACTIVE,
     NOT_ATTEMPTED,
@@ -254,7 +255,7 @@ def source_page(number: str, source: Source, found: Found, texts: Mapping[str, s
         f"This page follows source {number}, {{cite:t}}`{key}`, section by section. For each figure, table, equation "
         "or listing it says in words what is there and shows what this book has made in its place; the claims stand "
         f"below. First come the source's main claims and their verdicts. All {len(own)} claims, with their rules, "
-        f"are on the {{ref}}`scoreboard <source-{number}>`.",
+        f"are on the {{ref}}`scoreboard <source-{number}>`. {PLUS_MINUS}",
         f"**What *ours* is.** {source.ours}",
         STYLE,
         PAGE_STYLE,
@@ -277,10 +278,12 @@ def _head(number: str, source: Source, found: Found) -> Iterator[str]:
     verdicts = {id: found.rows[id]["verdict"] for id in dict.fromkeys([*source.headline, *refuted])}
     printed = {id for id in verdicts if found.claims[id].basis == "arithmetic"}
     held = {id for id in verdicts if verdicts[id] in (REPRODUCED, PARTLY)}
+    failed = {id for id in verdicts if verdicts[id] in (NOT_REPRODUCED, REFUTED)}
     lists = {
         "What holds, in full or in part": held - printed,
         "What holds in its own numbers, text or code": held & printed,
-        "What does not hold": {id for id in verdicts if verdicts[id] in (NOT_REPRODUCED, REFUTED)},
+        "What does not hold": failed - printed,
+        "What does not hold in its own numbers, text or code": failed & printed,
         "What was not seen at reduced scale": {id for id in verdicts if verdicts[id] == NOT_SEEN},
         "What was not tested": {id for id in verdicts if verdicts[id] == NOT_ATTEMPTED},
     }
@@ -303,15 +306,15 @@ def _entry(claim: Claim, verdict: str) -> str:
 
 
 def evidence(figures: tuple[str, ...], claims: tuple[str, ...], found: Found) -> str:
-    """Links to the figures and verdicts that show something; to the source's page for what was not measured."""
-    links = [_figure_link(key, found) for key in figures]
+    """Links to the figures and verdicts that show something, in MyST; to the source's page for what was only read."""
+    links = [f"{{numref}}`{key}`" for key in figures]
     for id in claims:
         row = found.rows[id]
         if row["notebook"] is None:
             links.append(f'by reading alone, at <a href="source-{row["source"]}.html#{anchor(id)}">{id}</a>')
         else:
             page = f"../notebooks/{row['notebook']}.html"
-            links.append(f'<a href="{page}#{anchor(id)}">{id} in {_text(row["notebook"])}</a>')
+            links.append(f'<a href="{page}#{anchor(id)}">{id} in {_chapter(row["notebook"])}</a>')
     return f"<small>Shown: {', '.join(links)}.</small>"
 
 
@@ -395,7 +398,7 @@ def _beside(item: Item, found: Found) -> Iterator[str]:
     """What the source shows in words, and beside it our drawings, each a link to its place in its chapter."""
     theirs = f"<p>{_text(item.shows)}</p>"
     if item.chapters:
-        links = (f'<a href="../notebooks/{name}.html">{_text(name)}</a>' for name in item.chapters)
+        links = (f'<a href="../notebooks/{name}.html">{_chapter(name)}</a>' for name in item.chapters)
         theirs += f"<p>Here in {', '.join(links)}.</p>"
     if item.reason:
         theirs += f"<p><em>{_text(item.reason)}</em></p>"
@@ -415,11 +418,6 @@ def _drawing(key: str, found: Found) -> str:
     options = {"alt": " ".join(alt.split()), "target": f"../notebooks/{notebook}.html#{key}"}
     written = yaml.safe_dump(options, allow_unicode=True, width=float("inf"))
     return f"```{{image}} /figures/{key}.svg\n---\n{written}---\n```"
-
-
-def _figure_link(key: str, found: Found) -> str:
-    notebook = found.figures[key][0]
-    return f'<a href="../notebooks/{notebook}.html#{key}">figure {_text(key)} in {_text(notebook)}</a>'
 
 
 def _claims(ids: tuple[str, ...], found: Found, shown: set[str]) -> Iterator[str]:
@@ -443,9 +441,9 @@ def _card(row: dict, claim: Claim, record: dict | None) -> str:
         measurement = Measurement.of(record["measured"], record["unit"])
         ours = Verdict(claim, measurement, row["verdict"], row["scale"], record.get("note")).ours()
         page = f"../notebooks/{row['notebook']}.html"
-        where = f'<a href="{page}#{anchor(claim.id)}">{_name(row["notebook"])}</a>'
+        where = f'<a href="{page}#{anchor(claim.id)}">{_chapter(row["notebook"])}</a>'
         if row["figure"]:
-            where += f', <a href="{page}#{row["figure"]}">figure {_text(row["figure"])}</a>'
+            where += f', <a href="{page}#{row["figure"]}">its figure</a>'
         entries |= {"ours": _text(ours), "measured in": where}
     if claim.remark:
         entries["remark"] = _text(claim.remark)

@@ -18,7 +18,7 @@ import numpy as np
 import yaml
 from nbformat import NotebookNode
 
-from bookkit.build import addresses, citation, in_short, pages, provenance, sources
+from bookkit.build import addresses, citation, in_short, pages, provenance, reader_notes, social_cards, sources
 from bookkit.build.project import Project, files_in
 from bookkit.claims import ClaimError
 from bookkit.files import FileProblem
@@ -81,6 +81,7 @@ def stage(root: Path, build: Path) -> Path:
             files["book/index.md"] = files["book/index.md"].replace(mark, made(root, build).encode())
     if "book/index.md" in files:
         files["book/index.md"] = SHOWN_HERE.sub(lambda mark: _output(files, *mark.groups()), files["book/index.md"])
+    files |= social_cards.cards(root, build, files)
     files[provenance.FILE] = json.dumps(provenance.gather(project, files), indent=1).encode()
     folder = build / "stage"
     make_folder(folder, files)
@@ -169,6 +170,7 @@ def _staged_notebook(
         raise StagingError(f"{source.name}, {error}") from None
     except (TypeError, LookupError, AttributeError) as error:
         raise StagingError(f"{source.name}: what its figures recorded is damaged; execute it again") from error
+    reader_notes.add_reader_notes(notebook)
     citation.add_citation(notebook, source.stem, root, address)
     figures = build / "records" / source.stem / "figures"
     files = {}

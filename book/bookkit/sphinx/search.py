@@ -1,7 +1,8 @@
-"""A Sphinx extension: the index of the search is loaded by the page of the search, and by no other.
+"""A Sphinx extension: the index of the search is for its own page alone, MathJax for pages with formulas.
 
-The theme loads it on every page, for results that appear while one types; those are switched off (they are the
-theme's `search_as_you_type`). The index grows with the book, and would weigh on every page of it.
+The theme loads the index on every page, for results that appear while one types; those are switched off (they are the
+theme's `search_as_you_type`). It grows with the book, and would weigh on every page of it. Sphinx loads MathJax, 2.3
+MB, also on a page that lists pages with formulas, as the first page of the book does.
 """
 
 import re
@@ -19,12 +20,24 @@ def without_index(page: str) -> str:
     return SCRIPTS.sub("", page)
 
 
+MATHJAX = re.compile(r'\s*<script[^>]*(?:>window\.MathJax = |src="[^"]*\bmathjax/)[^<]*</script>')
+
+
+def without_mathjax(page: str) -> str:
+    """The HTML of a page, without the scripts of MathJax if it has no formula.
+
+    >>> without_mathjax('<head><script defer src="vendor/mathjax/tex.js?v=1"></script></head><p>1 + 1</p>')
+    '<head></head><p>1 + 1</p>'
+    """
+    return page if 'class="math' in page else MATHJAX.sub("", page)
+
+
 def lighten(app, problem: Exception | None) -> None:
     """Take the scripts from every page that was written but search.html."""
     if problem is None and app.builder.format == "html":
         for page in Path(app.outdir).rglob("*.html"):
-            if page.name != "search.html":
-                page.write_text(without_index(page.read_text("utf8")), "utf8")
+            light = without_mathjax(page.read_text("utf8"))
+            page.write_text(light if page.name == "search.html" else without_index(light), "utf8")
 
 
 def setup(app) -> dict:

@@ -1,4 +1,4 @@
-"""Attention made sharper in evaluation alone, and how much of it falls on the column that is added (chapter 37).
+"""Attention changed in evaluation alone: made sharper, or shown fewer columns; and what it falls on (chapter 37).
 
 Dimensions: B problems, T tokens, L layers, R loops, H heads, n digits of an operand.
 """
@@ -10,17 +10,18 @@ import torch
 from torch import Tensor
 
 from arithlib.models.looped import LoopedTransformer
+from arithlib.models.positions import number_index
 from arithlib.tasks.operands import Problems
+from arithlib.tokenizer import EQUALS
 
-# With these schemes nothing but queries and keys enters a score.
-IN_EMBEDDING = ("abacus", "coupling", "learned", "none")
+# With these schemes a score is linear in the query that the weights give: a rotation is, what is added later is not.
+LINEAR = ("abacus", "coupling", "learned", "none", "rotary", "abacus+rotary")
 
 
 def log_law(tokens: int, trained: int) -> float:
     """log n / log n0: what scores are multiplied by in a text of n tokens, where training had at most n0.
 
-    Chiang and Cholak 2022, section 5.3, multiply by log n; Nakanishi 2025, equation 2, learns the factor before it.
-    This one leaves the longest text of training as it is.
+    The longest text of training is left as it is (Bai et al. 2023, "LogN-Scaling"; after Chiang and Cholak 2022).
 
     >>> log_law(64, 64)
     1.0
@@ -29,35 +30,60 @@ def log_law(tokens: int, trained: int) -> float:
 
 
 @torch.no_grad()
-def sharpened(model: LoopedTransformer, factor: float) -> LoopedTransformer:
-    """A copy of the model in which every attention score is so many times as large: all queries are.
+def sharpened(model: LoopedTransformer, factor: float, heads: Tensor | None = None) -> LoopedTransformer:
+    """A copy of the model in which every attention score is so many times as large, since all queries are.
 
-    Raises ValueError for positions that enter scores in another way.
+    heads: (L, H) True for those that are changed; all if None. Raises ValueError for a scheme of positions that adds
+    to scores or queries what no query's weights give.
     """
-    if model.config.positions not in IN_EMBEDDING:
-        raise ValueError(
-            f"positions = {model.config.positions!r} enter scores; one of {', '.join(IN_EMBEDDING)} do not"
-        )
+    c = model.config
+    if c.positions not in LINEAR:
+        raise ValueError(f"positions = {c.positions!r} add to scores; choose one of {', '.join(LINEAR)}")
     model = copy.deepcopy(model)
-    for layer in model.layers:
-        for parameter in (layer.qkv.weight, layer.qkv.bias):
-            parameter[: model.config.d_model] *= factor
+    chosen = torch.ones(c.n_layers, c.n_heads, dtype=torch.bool) if heads is None else heads
+    factors = torch.where(chosen, factor, 1.0).repeat_interleave(c.d_model // c.n_heads, 1)
+    for layer, each in zip(model.layers, factors, strict=True):
+        layer.qkv.weight[: c.d_model] *= each[:, None]
+        layer.qkv.bias[: c.d_model] *= each
+    return model
+
+
+def windowed(model: LoopedTransformer, columns: int) -> LoopedTransformer:
+    """A copy of the model that sees, of all digits, those at most so many columns away; no score is changed.
+
+    A token stands in its own column, and from "=" on in the one that it writes. Whatever is no digit is seen by all.
+    Raises ValueError for texts in one batch whose operands differ in length.
+    """
+
+    def hide(_, inputs, placed):
+        tokens, _, start = inputs
+        each = number_index(tokens)
+        key = each.amax(0)
+        if ((each != key) & (each > 0)).any():
+            raise ValueError("one batch has texts with operands of different lengths: their columns stand apart")
+        query = key + (tokens[0] == EQUALS).cumsum(0)
+        far = (key > 0) & (query[:, None] > 0) & ((query[:, None] - key).abs() > columns)
+        placed.bias = torch.zeros(far.shape).masked_fill(far, -torch.inf)[None, start:]
+        return placed
+
+    model = copy.deepcopy(model)
+    model.positions.register_forward_hook(hide)
     return model
 
 
 @torch.no_grad()
 def column_attention(model: LoopedTransformer, problems: Problems, offset: Tensor | None = None) -> Tensor:
-    """(R L, H) the share of attention on the two digits of a column, at the token from which its answer is written.
+    """(R, L, H) the share of attention on the two digits of a column, at the token from which its answer is written.
 
     A mean over columns and problems, whose operands all have the same number of digits. offset: (1, 1), the model's
     own by default.
     """
     n, before = problems.a.shape[1], int(problems.start[0]) - 1
     _, seen = model(problems.tokens[:, :-1], offset, return_activations=True)
-    writes = before + torch.arange(n)
+    column = torch.arange(n)
     shares = [
-        sum(pattern[:, :, writes, first + torch.arange(n)] for first in (0, n + 1)).mean((0, 2))
+        sum(pattern[:, :, before + column, first + column] for first in (0, n + 1)).mean((0, 2))
         for name, pattern in seen.items()
         if name.endswith("pattern")
     ]
-    return torch.stack(shares)
+    return torch.stack(shares).unflatten(0, (-1, model.config.n_layers))

@@ -1,11 +1,13 @@
-"""Attention made sharper in evaluation: scores, columns, and what it refuses (chapter 37)."""
+"""Attention changed in evaluation: scores, heads, columns, and what is refused (chapter 37)."""
+
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from arithlib.models.looped import LoopedConfig, LoopedTransformer
 from arithlib.tasks.operands import OperandTask
-from chapters.ch37_sharpness import column_attention, log_law, sharpened
+from chapters.ch37_sharpness import column_attention, log_law, sharpened, windowed
 
 SMALL = dict(d_model=16, n_heads=2, d_mlp=16, n_rows=32)
 
@@ -14,16 +16,21 @@ def problems(n, count=4):
     return OperandTask(max_digits=n).problems(torch.full((count, 2), n), torch.Generator().manual_seed(n))
 
 
-def test_weights_are_those_of_scores_so_many_times_as_large():
-    model, sums = LoopedTransformer(LoopedConfig(**SMALL), seed=1), problems(5)
+def first_pattern(model, sums):
+    return model(sums.tokens, return_activations=True)[1]["loops.0.layers.0.pattern"].double()
 
-    def first_pattern(of):
-        return of(sums.tokens, return_activations=True)[1]["loops.0.layers.0.pattern"].double()
 
-    powers = first_pattern(model) ** 1.7
-    torch.testing.assert_close(
-        first_pattern(sharpened(model, 1.7)), powers / powers.sum(-1, keepdim=True), atol=1e-6, rtol=1e-5
-    )
+@pytest.mark.parametrize("positions", ["abacus", "rotary"])
+@pytest.mark.parametrize("heads", [None, [[True, False], [False, False]]])
+def test_weights_are_those_of_scores_so_many_times_as_large(positions, heads):
+    model, sums = LoopedTransformer(LoopedConfig(**SMALL, positions=positions), seed=1), problems(5)
+    before = first_pattern(model, sums)
+    powers = before**1.7
+    wanted = powers / powers.sum(-1, keepdim=True)
+    if heads is not None:
+        wanted[:, 1] = before[:, 1]
+    found = first_pattern(sharpened(model, 1.7, heads and torch.tensor(heads)), sums)
+    torch.testing.assert_close(found, wanted, atol=1e-6, rtol=1e-5)
 
 
 def test_a_factor_of_one_changes_nothing_and_no_factor_changes_the_model():
@@ -34,9 +41,9 @@ def test_a_factor_of_one_changes_nothing_and_no_factor_changes_the_model():
     assert torch.equal(model(sums.tokens), before)
 
 
-@pytest.mark.parametrize("positions", ["rotary", "fire", "abacus-qk", "abacus+fire"])
-def test_positions_that_enter_scores_are_refused(positions):
-    with pytest.raises(ValueError, match="enter scores"):
+@pytest.mark.parametrize("positions", ["fire", "abacus-qk", "abacus+fire"])
+def test_positions_that_add_to_scores_are_refused(positions):
+    with pytest.raises(ValueError, match="add to scores"):
         sharpened(LoopedTransformer(LoopedConfig(**SMALL, positions=positions)), 1.5)
 
 
@@ -44,19 +51,48 @@ def test_the_law_leaves_the_longest_text_of_training_and_is_one_logarithm_over_a
     assert log_law(64, 64) == 1 and log_law(64**2, 64) == pytest.approx(2)
 
 
+def test_a_window_hides_far_columns_and_nothing_else():
+    """By hand: 123 + 456 = 579, least significant digit first, one column to either side."""
+    model = LoopedTransformer(LoopedConfig(**SMALL), seed=2)
+    sums = OperandTask(max_digits=3).from_numbers([(123, 456)])
+    seen = first_pattern(windowed(model, 1), sums)[0, 0] > 0
+    #         3 2 1 + 6 5 4 = 9 7 5 $
+    wanted = [
+        *("1", "11", "011", "1111", "11011", "111111", "0111011", "11011101"),
+        *("111111111", "0111011101", "00110011001"),
+    ]
+    assert ["".join(str(int(one)) for one in row[: i + 1]) for i, row in enumerate(seen[:11])] == wanted
+    everything = windowed(model, 3)(sums.tokens)
+    torch.testing.assert_close(everything, model(sums.tokens))
+
+
+def test_a_window_holds_for_answers_of_two_lengths_and_refuses_operands_of_two():
+    model, task = windowed(LoopedTransformer(LoopedConfig(**SMALL)), 1), OperandTask(max_digits=3)
+    sums = task.from_numbers([(123, 456)])
+    asked = int(sums.stop[0]) - 1
+    alone = model(sums.tokens)[:, :asked]
+    together = model(task.from_numbers([(123, 456), (999, 999)]).tokens)[:1, :asked]
+    torch.testing.assert_close(together, alone)
+    with pytest.raises(ValueError, match="operands of different lengths"):
+        model(task.from_numbers([(123, 456), (12, 3456)]).tokens)
+
+
 @pytest.mark.parametrize(("shift", "share"), [(0, 0.75), (1, 0.0)])
 def test_attention_planted_on_the_column_is_found_there_alone(shift, share):
     """A quarter elsewhere, a quarter on the first number's digit and half on the second's."""
     sums = problems(6)
 
-    def planted(tokens, offset, return_activations):
-        assert offset is None and return_activations
-        pattern = torch.zeros(len(tokens), 2, tokens.shape[1], tokens.shape[1])
-        for column in range(6):
-            writes = int(sums.start[0]) - 1 + column
-            pattern[:, 1, writes, (column + shift) % 6] = 0.25
-            pattern[:, 1, writes, 7 + (column + shift) % 6] = 0.5
-            pattern[:, 1, writes, 6] = 0.25
-        return None, {"loops.0.layers.0.pattern": pattern, "loops.0.layers.0.resid_post": None}
+    class Planted:
+        config = SimpleNamespace(n_layers=1)
 
-    assert column_attention(planted, sums).tolist() == [[0.0, share]]
+        def __call__(self, tokens, offset, return_activations):
+            assert offset is None and return_activations
+            pattern = torch.zeros(len(tokens), 2, tokens.shape[1], tokens.shape[1])
+            for column in range(6):
+                writes = int(sums.start[0]) - 1 + column
+                pattern[:, 1, writes, (column + shift) % 6] = 0.25
+                pattern[:, 1, writes, 7 + (column + shift) % 6] = 0.5
+                pattern[:, 1, writes, 6] = 0.25
+            return None, {"loops.0.layers.0.pattern": pattern, "loops.0.layers.0.resid_post": None}
+
+    assert column_attention(Planted(), sums).tolist() == [[[0.0, share]]]

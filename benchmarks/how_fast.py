@@ -71,7 +71,8 @@ def formats(styles=("plain", "reversed", "simplified", "detailed")) -> dict:
             for name, studies in (("one by one", alone), ("as a stack", [study]))
         }
         runs = {name: partial(step, each) for name, each in parts.items()}
-        found[style] = {"models": len(alone), "ways": summary(in_turns(runs, 5, 2), "as a stack")}
+        ways = summary(in_turns(runs, 5, 2), "as a stack")
+        found[style] = {"models": len(alone), "steps": study.steps, "ways": ways}
     return found
 
 

@@ -70,17 +70,24 @@ class CharacterGPTs(nn.Module):
 
         places: (S, B, T or more) row of the table of positions for each token; 0, 1, 2, ... if None.
         """
+        last = self.streams(tokens, places)[-1]
+        return (normalise(last).flatten(1, 2) @ self.W_U).view(*tokens.shape, -1)
+
+    def streams(self, tokens: Tensor, places: Tensor | None = None) -> list[Tensor]:
+        """The same -> L + 1 residual streams (S, B, T, D): after the embedding and after each layer."""
         S, B, T = tokens.shape
         D, H = self.config.d_model, self.config.n_heads
         model = torch.arange(S, device=tokens.device)[:, None, None]
         at = self.W_pos[:, None, :T] if places is None else self.W_pos[model, places[..., :T]]
         x = (self.W_E[model, tokens] + at).flatten(1, 2)
+        streams = [x]
         for block in self.blocks:
             q, k, v = (normalise(x) @ block["W_QKV"]).view(S * B, T, 3, H, D // H).permute(2, 0, 3, 1, 4)
             z = F.scaled_dot_product_attention(q, k, v, is_causal=True)
             x = x + z.transpose(1, 2).reshape(S, B * T, D) @ block["W_O"]
             x = x + F.gelu(normalise(x) @ block["W_in"], approximate="tanh") @ block["W_out"]
-        return (normalise(x) @ self.W_U).view(S, B, T, -1)
+            streams.append(x)
+        return [x.view(S, B, T, D) for x in streams]
 
     @torch.no_grad()
     def complete(self, tokens: Tensor, places: Tensor) -> Tensor:

@@ -63,14 +63,18 @@ def apply(f, *used):
         raise NotRaspL("indices can be compared with indices, by one of COMPARISONS, or moved by one; nothing else")
     code = sum((array.astype(np.int32) + 128) * 256**i for i, array in enumerate(arrays))
     table = np.zeros(256 ** len(arrays), np.int64)
-    for entry in np.flatnonzero(np.bincount(code.ravel())):
+    for entry in np.flatnonzero(np.bincount(code.ravel("K"))):
         table[entry] = f(*(int(entry) // 256**i % 256 - 128 for i in range(len(arrays))))
     return table[code]
 
 
 def tokens(texts):
-    """(B, T) texts: where a program begins. It is no primitive."""
-    return Seq(np.asarray(texts, np.int16), "token", [])
+    """(B, T) texts: where a program begins. It is no primitive.
+
+    Texts lie next to each other in memory (and so does what is computed from them), not the places of one text: each
+    primitive does the same to every text, in long runs.
+    """
+    return Seq(np.asfortranarray(texts, np.int16), "token", [])
 
 
 def indices(x):
@@ -102,24 +106,31 @@ def step(x, by):
 
 def select(keys, queries, f):
     """Which keys each query selects, f(key, query) of all that do not come later."""
-    chosen = apply(f, (keys.values[:, None, :], keys.kind), (queries.values[:, :, None], queries.kind)).astype(bool)
+    k, q = keys.values[:, None, :], queries.values[:, :, None]
+    if f in COMPARISONS or "index" in (keys.kind, queries.kind):
+        chosen = apply(f, (k, keys.kind), (q, queries.kind))
+    else:  # for one token of the queries at a time, f is a function of the key: T times fewer pairs to look up
+        chosen = np.False_
+        for token in np.unique(q).tolist():
+            row = apply(lambda key, token=token: f(key, token), (k, keys.kind))
+            chosen = chosen | (q == token) & row.astype(bool)
     keys.trace.append("select")
     return Selector(chosen & np.tri(chosen.shape[1], dtype=bool), keys.trace)
 
 
 def sel_width(selector):
     """How many places each query selects: an index."""
-    return _new("sel_width", selector.chosen.sum(2), "index", selector)
+    return _new("sel_width", selector.chosen.sum(2, dtype=np.int16), "index", selector)
 
 
 def aggr(selector, x, how="max", default=NOTHING):
     """The max, min or mean (of tokens, rounded down) of what each query selects; `default` where that is nothing."""
     if how == "mean" and x.kind == "index":
         raise NotRaspL("mean of indices: that would be arithmetic; choose max or min")
-    values, width = x.values[:, None, :], selector.chosen.sum(2)
+    values, chosen = x.values[:, None, :], selector.chosen
     if how == "mean":
-        found = (values * selector.chosen).sum(2) // np.maximum(width, 1)
+        found = (values * chosen).sum(2) // np.maximum(chosen.sum(2), 1)
     else:
         extreme, beyond = (np.max, -(2**14)) if how == "max" else (np.min, 2**14)
-        found = extreme(np.where(selector.chosen, values, beyond), 2)
-    return _new("aggr", np.where(width > 0, found, default), x.kind, selector)
+        found = extreme((values - beyond) * chosen, 2) + beyond  # beyond all values where a place is not chosen
+    return _new("aggr", np.where(chosen.any(2), found, default), x.kind, selector)

@@ -1,8 +1,6 @@
 """What a looped model's state does under more loops, what it knows of places, and what chance adds (chapter 67).
 
-All of it reads trained models as they are shipped.
-
-Dimensions: B texts, T tokens, D d_model, R loops, A addresses.
+Dimensions: B texts, T tokens, N digits of all texts, D d_model, R loops, A addresses.
 """
 
 import copy
@@ -12,7 +10,9 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from arithlib.experiments.abacus import AbacusExperiment
 from arithlib.models.looped import KeyValueCache, LoopedTransformer
+from arithlib.models.positions import addresses
 
 
 @torch.no_grad()
@@ -57,6 +57,29 @@ class LinearProbe:
     def share_right(self, x: Tensor, label: Tensor) -> float:
         """Of (N, D) states, the share whose label is read right."""
         return float(((self._scaled(x) @ self.weight).argmax(1) == label).double().mean())
+
+
+def digit_states(
+    experiment: AbacusExperiment, model: LoopedTransformer, count: int, loops: int, seed: int, inject: bool = True
+) -> tuple[Tensor, Tensor]:
+    """States (R + 1, N, D) of the digits of sums of the longest operands under random offsets, and (N,) addresses."""
+    generator, task = torch.Generator().manual_seed(seed), experiment.task
+    tokens = task.problems(torch.full((count, 2), task.max_digits), generator).tokens
+    offset = torch.randint(experiment.offsets.k, (count, 1), generator=generator)
+    is_digit = tokens < 10
+    return states(model, tokens, loops, offset, inject)[:, is_digit], addresses(tokens, offset)[is_digit]
+
+
+def addresses_read(
+    experiment: AbacusExperiment, model: LoopedTransformer, count: int, loops: int, inject: bool = True
+) -> list[float]:
+    """(R + 1) shares of addresses that a probe reads right, from the input and after each loop.
+
+    It learns from so many sums and is tested on as many others.
+    """
+    halves = (digit_states(experiment, model, count, loops, seed, inject) for seed in (2, 3))
+    (seen, label), (unseen, asked) = halves
+    return [LinearProbe(x, label).share_right(y, asked) for x, y in zip(seen, unseen, strict=True)]
 
 
 def unrolled(model: LoopedTransformer) -> LoopedTransformer:

@@ -14,6 +14,7 @@ from arithlib.settings import of_kind
 from chapters.ch61_character_gpt import CharacterGPTConfig, CharacterGPTs
 from chapters.ch61_experiments import hits, losses
 from chapters.ch61_written_sums import as_lines
+from chapters.ch67_loops import LinearProbe
 from chapters.ch68_written_products import Products
 from chapters.ch69_described_sums import (
     ALPHABET,
@@ -170,7 +171,8 @@ class PlacesExperiment(TextsExperiment):
         are right. characters: (L, longest answer with its line end) share of characters right by their place in the
         answer. moved: share right of the sums of the longest operands of training that have no digit more than these,
         in fixed places moved by one: every place is one that training had. spaced: as by_length, with spaces in the
-        operands. And what `in_sentences` measures.
+        operands. place_read: (layers + 1), at fixed places without spaces, as that method says. And what
+        `in_sentences` measures.
         """
         lengths = range(1, self.digits + self.further + 1)
         tests = [[bare(a, b) for a, b in self.test(digits).tolist()] for digits in lengths]
@@ -192,8 +194,34 @@ class PlacesExperiment(TextsExperiment):
                 self.right(model, self.with_spaces(texts, generator), FORMAT.width(digits) + room(digits))
                 for digits, texts in zip(lengths, tests, strict=True)
             ], 1)  # fmt: skip
+        if self.places == "fixed" and not self.spaces:
+            measured["place_read"] = self.place_read(model)
         measured |= self.in_sentences(model)
         return {name: values[None] for name, values in measured.items()}
+
+    @torch.no_grad()
+    def place_read(self, model: CharacterGPTs) -> np.ndarray:
+        """(S, layers + 1) share of characters whose place a linear probe reads, after the embedding and each layer.
+
+        It learns from `test_size` texts as in training and is tested on as many others; none has a sum of a test.
+        """
+        generator = np.random.default_rng([TEST_SEED, 2])
+        taken = np.concatenate([self.test(digits) for digits in range(1, self.digits + 1)])
+        halves = []
+        for _ in range(2):
+            pairs = self.operands.fresh(self.test_size, generator, taken)
+            tokens, written, places = self.drawn(pairs, generator)
+            # The last line end is written, and not read.
+            read = torch.arange(tokens.shape[1]) < tokens.shape[1] - 1 - written.int().flip(1).argmax(1, keepdim=True)
+            streams = model.streams(*(part.expand(len(self.seeds), -1, -1) for part in (tokens, places)))
+            halves.append(([stream[:, read] for stream in streams], places[read]))
+            taken = np.concatenate([taken, pairs])
+        (seen, label), (unseen, asked) = halves
+        shares = [
+            [LinearProbe(x, label).share_right(y, asked) for x, y in zip(*layer, strict=True)]
+            for layer in zip(seen, unseen, strict=True)
+        ]
+        return np.array(shares).T
 
 
 def by_place(right: Tensor, written: Tensor, places: int) -> np.ndarray:

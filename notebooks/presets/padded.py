@@ -32,9 +32,10 @@ def presets():
             batch_size=batch, evaluate_every=steps // 4, optimizer=AdamW.cosine(lr, steps, weight_decay=0.1),
         )  # fmt: skip
 
-    # With rotary places no trial learned a hard modulus in this time.
     variants = {f"{modulus}-learned": variant("learned", 1200, 128, modulus) for modulus in (*EASY, *HARD, 150)}
     variants |= {f"{modulus}-rotary": variant("rotary", 3000, 128, modulus) for modulus in EASY}
+    # At 1e-2 no trial with rotary places learned a hard modulus.
+    variants |= {f"{modulus}-rotary": variant("rotary", 3000, 128, modulus, lr=3e-3) for modulus in HARD}
     variants |= {f"sums-{positions}": variant(positions, 3000, 64) for positions in ("learned", "rotary")}
     variants["sums-abacus"] = variant("abacus", 3000, 64, lr=3e-3)  # 1e-2, or 6,000 steps, learned less
     variants["both-learned"] = variant("learned", 1200, 64, full="both")

@@ -1,5 +1,6 @@
 """Programs in RASP-L against brute force, what the language refuses, and the models' places and texts."""
 
+import inspect
 from itertools import permutations, product
 
 import numpy as np
@@ -100,6 +101,20 @@ def test_parity_is_refused_and_unrolled_is_right_up_to_its_length_only():
     assert right.all()
     beyond, long = run(lambda x: parity_unrolled(x, 3), *every("parity", 5))
     assert 0.4 < beyond.mean() < 0.6 and len(short) > len(long)
+
+
+def test_the_interpreter_has_less_than_a_hundred_lines():
+    assert sum(bool(line.strip()) for line in inspect.getsource(rasp).splitlines()) < 100
+
+
+@pytest.mark.parametrize("f", [lambda k, q: k * q > 3, lambda k, q: k - q, np.greater])
+def test_selectors_choose_pair_by_pair(f):
+    x = rasp.tokens(TEXTS)
+    y = rasp.tok_map(x, lambda t: t % 3)
+    chosen = rasp.select(x, y, f).chosen
+    for row, query, key in np.ndindex(chosen.shape):
+        expected = key <= query and bool(f(x.values[row, key], y.values[row, query]))
+        assert chosen[row, query, key] == expected
 
 
 def test_primitives_do_what_loops_do():

@@ -4,12 +4,25 @@ import dataclasses
 
 import pytest
 import torch
-from short_runs import seeded
+from short_runs import seeded, trained
 
+from arithlib import experiments
 from arithlib.decoding import greedy
 from arithlib.models.looped import LoopedConfig, LoopedTransformer
+from arithlib.models.positions import Offsets
 from arithlib.tokenizer import END
-from chapters.ch67_loops import LinearProbe, logits_in, relative_steps, share_alike, states, unrolled, write
+from arithlib.training import AdamW
+from chapters.ch67_loops import (
+    LinearProbe,
+    addresses_read,
+    digit_states,
+    logits_in,
+    relative_steps,
+    share_alike,
+    states,
+    unrolled,
+    write,
+)
 
 SMALL = LoopedConfig(d_model=16, n_heads=2, d_mlp=32, n_layers=2, n_loops=3, positions="rotary", injection="none")
 INJECTED = dataclasses.replace(SMALL, injection="loop", positions="abacus")
@@ -63,6 +76,46 @@ def test_a_probe_reads_a_planted_label_and_nothing_where_there_is_none():
     assert LinearProbe(planted[0], label[0]).share_right(planted[1], label[1]) > 0.95
     scrambled = planted[1][torch.randperm(400, generator=generator)]
     assert LinearProbe(planted[0], label[0]).share_right(scrambled, label[1]) < 0.3
+
+
+def tiny_adder(**more):
+    first = experiments.get("loops-injection-s0")
+    model = dataclasses.replace(first.model, d_model=32, n_heads=2, d_mlp=32, **more)
+    return dataclasses.replace(
+        first, name="loops-tiny", steps=2, evaluate_every=2, optimizer=AdamW.cosine(1e-3, 2), batch_size=4,
+        evaluation_count=8, offsets=Offsets("per batch", k=10), model=model, probed_sums=80, probed_loops=3,
+    )  # fmt: skip
+
+
+def test_states_of_digits_come_with_their_addresses():
+    e = tiny_adder()
+    x, label = digit_states(e, e.build(), 50, 3, seed=1)
+    assert x.shape == (4, len(label), 32)
+    assert label.min() >= 1 and label.max() == e.task.max_digits + 1 + 9, "the longest answer under the last offset"
+
+
+@pytest.mark.parametrize("planted", [True, False])
+def test_addresses_are_read_where_they_are_and_not_where_the_table_is_empty(planted):
+    e = tiny_adder(injection="none")
+    model = e.build()
+    with torch.no_grad():
+        model.embedding.weight.mul_(0.1)
+        (table,) = model.positions.children()
+        table.weight[:32] = torch.eye(32) if planted else 0
+        for layer in model.layers:  # that add nothing
+            for part in (layer.out, layer.mlp_out):
+                part.weight.zero_()
+                part.bias.zero_()
+    shares = addresses_read(e, model, 80, 3)
+    assert len(shares) == 4 and (min(shares) == 1 if planted else max(shares) < 0.25)
+
+
+def test_a_finished_adder_has_what_the_probe_reads():
+    e = tiny_adder()
+    model, run = trained(e)
+    measured = e.finish(model, run)
+    assert measured["address_read"].tolist() == [addresses_read(e, model, 80, 3)]
+    assert "exact_match_together" in measured
 
 
 def test_at_temperature_zero_it_writes_what_greedy_decoding_writes():

@@ -126,6 +126,32 @@ def test_what_a_finished_run_measures():
     assert np.array_equal(np.isfinite(found["characters"][0, 0]).sum(1), [3, 4, 5, 6])
 
 
+def test_places_are_read_where_they_are_planted_and_not_where_there_are_none():
+    """Of two models one has planted places, the other its random table, and a layer that adds nothing."""
+    e = tiny(digits=2, d_model=48, n_layers=1, test_size=100)
+    model = e.build()
+    with torch.no_grad():
+        model.W_pos.zero_()
+        model.W_pos[0, :, :40] = torch.eye(40)
+        model.W_E[0] = 0
+        for weight in (model.blocks[0]["W_O"], model.blocks[0]["W_out"]):
+            weight.zero_()  # the layer adds nothing
+    planted, bare_characters = e.place_read(model)
+    assert (planted == 1).all()
+    assert 0.3 < bare_characters[0] < 0.6 and bare_characters[1] == bare_characters[0]
+
+
+def test_the_last_stream_is_what_the_logits_are_read_from():
+    model = CharacterGPTs(CharacterGPTConfig(12, 16, 2), (0, 1))
+    tokens = torch.randint(16, (2, 3, 5))
+    streams = model.streams(tokens)
+    assert [stream.shape for stream in streams] == [(2, 3, 5, 16)] * 3
+    assert torch.allclose(streams[0], model.W_E[torch.arange(2)[:, None, None], tokens] + model.W_pos[:, None, :5])
+    last = streams[-1]
+    scaled = (last - last.mean(-1, keepdim=True)) / last.var(-1, unbiased=False, keepdim=True).add(1e-5).sqrt()
+    assert torch.allclose(torch.einsum("sbtd,sdv->sbtv", scaled, model.W_U), model(tokens), atol=1e-4)
+
+
 def test_words_alone_leave_no_answer_to_learn():
     e = tiny(kind=SentencesExperiment, kinds=("words",))
     tokens, written, _ = e.objective(None, None).batch(0)

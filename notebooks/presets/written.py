@@ -59,6 +59,18 @@ def presets():
     yield of_style("lines", "plain", few, reads="lines")
     # 768 characters a step are 66 sums, where the others are shown 64.
     yield of_style("text", "plain", (*few, Sample(10_000)), reads="text", batch_size=12)
+    # From 10,000 weights to 4.7 million; the learning rate falls as the width grows.
+    for d_model, n_layers, sizes in (
+        (16, 3, few),
+        (32, 3, few),
+        (64, 3, few),
+        (128, 4, few[1:2]),
+        (256, 6, few[1:2]),
+    ):
+        yield of_style(
+            f"width-{d_model}", "plain", sizes, d_model=d_model, n_layers=n_layers, steps=2000,
+            optimizer=replace(study.optimizer, lr=3e-3 * min(1, 64 / d_model)),
+        )  # fmt: skip
     noises = (("sums",), ("carries",), ("sums", "carries"))
     yield of_style(
         "noise", "simplified", tuple(Sample(size, noise=noise) for size in (1000, 2000) for noise in noises)

@@ -30,8 +30,9 @@ def _chosen(root: Path, files: Mapping[str, bytes]) -> Iterator[tuple[str, str]]
     for page in files:
         if page.startswith("notebooks/"):
             cells = nbformat.reads(files[page].decode(), 4).cells
-            keys = (cell.metadata.mystnb.figure.name for cell in cells if "mystnb" in cell.metadata)
-            yield from ((page, key) for key in list(keys)[:1])
+            figures = (cell.metadata.get("mystnb", {}).get("figure") for cell in cells)
+            if first := next(filter(None, figures), None):
+                yield page, first.name
     yield from ((f"source-{number}", source.picture) for number, source in sources.read_sources(root).items())
     if front := REFERRED.search(files.get("book/index.md", b"").decode()):
         yield "index", front[1]

@@ -21,6 +21,7 @@ def without_index(page: str) -> str:
 
 
 MATHJAX = re.compile(r'\s*<script[^>]*(?:>window\.MathJax = |src="[^"]*\bmathjax/)[^<]*</script>')
+FORMULA = re.compile(r'class="[^"]*\bmath\b')
 
 
 def without_mathjax(page: str) -> str:
@@ -28,8 +29,11 @@ def without_mathjax(page: str) -> str:
 
     >>> without_mathjax('<head><script defer src="vendor/mathjax/tex.js?v=1"></script></head><p>1 + 1</p>')
     '<head></head><p>1 + 1</p>'
+    >>> formula = '<script src="mathjax/tex.js"></script><div class="amsmath math notranslate">x</div>'
+    >>> without_mathjax(formula) == formula
+    True
     """
-    return page if 'class="math' in page else MATHJAX.sub("", page)
+    return page if FORMULA.search(page) else MATHJAX.sub("", page)
 
 
 def lighten(app, problem: Exception | None) -> None:

@@ -71,6 +71,10 @@ def presets():
             f"width-{d_model}", "plain", sizes, d_model=d_model, n_layers=n_layers, steps=2000,
             optimizer=replace(study.optimizer, lr=3e-3 * min(1, 64 / d_model)),
         )  # fmt: skip
+    # The same as width 64 at the published learning rate, and for three times as long.
+    published = replace(study.optimizer, lr=1e-3)
+    yield of_style("rate", "plain", few[:2], steps=2000, optimizer=published)
+    yield of_style("rate-longer", "plain", few[1:], steps=6000, optimizer=published)
     noises = (("sums",), ("carries",), ("sums", "carries"))
     yield of_style(
         "noise", "simplified", tuple(Sample(size, noise=noise) for size in (1000, 2000) for noise in noises)

@@ -21,10 +21,11 @@ from bookkit.build.pages import (
     machine,
     read_findings,
     readable,
+    scaled_badge,
     scoreboard_page,
 )  # fmt: skip
 from bookkit.claims import Claim, ClaimError, Measurement, Scale, load_claims
-from bookkit.judge import Verdict
+from bookkit.judge import Verdict, badge
 
 ROOT = Path(__file__).parents[2]
 
@@ -88,7 +89,7 @@ def entries(list_) -> dict[str, str]:
 
 def test_a_measured_claim_says_all_that_was_found_and_links_to_where(page):
     card = page.find(id="claim-m-08")
-    assert card.find("p").text == "✓\N{NO-BREAK SPACE}reproduced M-08 Loss < 1 & falls."
+    assert card.find("p").text == "✓\N{NO-BREAK SPACE}reproduced (reduced scale) M-08 Loss < 1 & falls."
     assert entries(card.dl) == {
         "published": "about 4,000 epochs",
         "ours": "4,100 ± 141 epochs (n = 2 seeds, 4,000 to 4,200)",
@@ -99,6 +100,16 @@ def test_a_measured_claim_says_all_that_was_found_and_links_to_where(page):
         "../notebooks/10_grokking.html#claim-m-08",
         "../notebooks/10_grokking.html#loss-curves",
     ]
+
+
+def test_a_badge_says_the_scale_unless_the_verdict_does(page):
+    def head(id):
+        return page.find(id=f"claim-{id}").find("p").text.replace("\N{NO-BREAK SPACE}", " ")
+
+    assert head("n-01").split(" N-01")[0].endswith("partly (proof)")
+    unseen = scaled_badge(a_row(verdict="not seen at reduced scale"))
+    assert unseen == badge("not seen at reduced scale")
+    assert scaled_badge(a_row(verdict="not attempted", **OPEN)) == badge("not attempted")
 
 
 def test_a_question_has_its_answer_first():

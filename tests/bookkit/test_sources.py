@@ -41,7 +41,7 @@ def found(notebook=None):
     """What the records would say of two claims, M-08 measured in this notebook or in none, and of one figure."""
     verdicts = {"M-08": ("reproduced" if notebook else "not attempted", notebook), "M-12": ("not attempted", None)}
     rows = {
-        id: {"id": id, "source": "004", "verdict": verdict, "notebook": where, "figure": None}
+        id: {"id": id, "source": "004", "verdict": verdict, "notebook": where, "figure": None, "scale": None}
         for id, (verdict, where) in verdicts.items()
     }
     return Found({id: CLAIMS[id] for id in rows}, rows, {}, {"norms": ("11_circles", "Bars.")})

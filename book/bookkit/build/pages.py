@@ -21,6 +21,8 @@ from bookkit.claims import (
     BECAUSE,
     INTERACTIVE,
     NOT_ATTEMPTED,
+    NOT_SEEN,
+    REDUCED,
     Claim,
     ClaimError,
     Measurement,
@@ -165,8 +167,16 @@ def _card(row: dict, claim: Claim) -> str:
         "scale": _text(row["scale"]),
         "measured in": where,
     }
-    head = f"<p>{badge(row['verdict'])} <strong>{row['id']}</strong> {_text(row['statement'])}</p>"
+    head = f"<p>{scaled_badge(row)} <strong>{row['id']}</strong> {_text(row['statement'])}</p>"
     return f'<div class="claim" id="{anchor(row["id"])}"{_data(row)}>{head}{_list(entries)}{_decided(claim)}</div>'
+
+
+def scaled_badge(row: dict) -> str:
+    """The badge of a verdict and at what scale it was reached, so that one does not read either for the other."""
+    if row["scale"] is None or row["verdict"] == NOT_SEEN:  # which says so itself
+        return badge(row["verdict"])
+    kind = "reduced scale" if row["scale"].kind == REDUCED else row["scale"].kind
+    return f'{badge(row["verdict"])} <small class="badge-scale">({_text(kind)})</small>'
 
 
 def _data(row: dict) -> str:

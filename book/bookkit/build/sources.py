@@ -40,6 +40,7 @@ from bookkit.build.pages import (
     findings,
     in_full,
     read_findings,
+    scaled_badge,
     source_numbers,
 )  # fmt: skip
 from bookkit.build.reader_notes import PLUS_MINUS
@@ -60,7 +61,7 @@ from bookkit.claims import (
     scoreboard,
     tally,
 )
-from bookkit.judge import Verdict, anchor, badge
+from bookkit.judge import Verdict, anchor
 
 PAGE_STYLE = """<style>
 .beside { display: grid; grid-template-columns: minmax(0, 2fr) minmax(0, 3fr); gap: 0.5rem 1.5rem; margin: 0 0 1rem; }
@@ -289,7 +290,7 @@ def _head(number: str, source: Source, found: Found) -> Iterator[str]:
     }
     for title, listed in lists.items():
         if ids := sorted((id for id in verdicts if id in listed), key=lambda id: VERDICTS.index(verdicts[id])):
-            entries = "".join(_entry(found.claims[id], verdicts[id]) for id in ids)
+            entries = "".join(_entry(found.claims[id], found.rows[id]) for id in ids)
             yield f"## {title}\n\n" + f'<ul class="short">{entries}</ul>'
     if source.errors:
         texts = [
@@ -299,10 +300,10 @@ def _head(number: str, source: Source, found: Found) -> Iterator[str]:
         yield "With the words in question, and beside those of the other sources: {doc}`errors`."
 
 
-def _entry(claim: Claim, verdict: str) -> str:
+def _entry(claim: Claim, row: dict) -> str:
     """A claim's badge and what the source says; of a question, also the answer."""
-    said = _text(" ".join(filter(None, (claim.statement, claim.answer(verdict)))))
-    return f'<li>{badge(verdict)} <a href="#{anchor(claim.id)}">{claim.id}</a> {said}</li>'
+    said = _text(" ".join(filter(None, (claim.statement, claim.answer(row["verdict"])))))
+    return f'<li>{scaled_badge(row)} <a href="#{anchor(claim.id)}">{claim.id}</a> {said}</li>'
 
 
 def evidence(figures: tuple[str, ...], claims: tuple[str, ...], found: Found) -> str:
@@ -424,7 +425,7 @@ def _claims(ids: tuple[str, ...], found: Found, shown: set[str]) -> Iterator[str
     """A card for each claim that no earlier part has shown, and links to the others."""
     again = [id for id in ids if id in shown]
     if again:
-        links = (f'{badge(found.rows[id]["verdict"])} <a href="#{anchor(id)}">{id}</a>' for id in again)
+        links = (f'{scaled_badge(found.rows[id])} <a href="#{anchor(id)}">{id}</a>' for id in again)
         yield f'<p class="again">Above: {" · ".join(links)}</p>'
     for id in ids:
         if id not in shown:
@@ -448,7 +449,7 @@ def _card(row: dict, claim: Claim, record: dict | None) -> str:
     if claim.remark:
         entries["remark"] = _text(claim.remark)
     how = f' <a href="scoreboard.html#{anchor(claim.id)}">how it is decided</a>' if record else ""
-    head = f"<p>{badge(row['verdict'])} <strong>{claim.id}</strong> {_text(claim.statement)}{how}</p>"
+    head = f"<p>{scaled_badge(row)} <strong>{claim.id}</strong> {_text(claim.statement)}{how}</p>"
     return f'<div class="claim" id="{anchor(claim.id)}">{head}{_list(entries)}</div>'
 
 

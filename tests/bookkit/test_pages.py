@@ -94,7 +94,7 @@ def test_a_measured_claim_says_all_that_was_found_and_links_to_where(page):
         "published": "about 4,000 epochs",
         "ours": "4,100 ± 141 epochs (n = 2 seeds, 4,000 to 4,200)",
         "scale": "reduced: 1/100 of the weights",
-        "measured in": "10_grokking, its figure",
+        "measured in": "chapter 10, its figure",
     }
     assert [link["href"] for link in card.find_all("a")] == [
         "../notebooks/10_grokking.html#claim-m-08",

@@ -155,20 +155,23 @@ def _counts(counts: Mapping[str, int]) -> str:
 
 def _card(row: dict, claim: Claim) -> str:
     """One measured claim: what is said, what was published, what we found, where, and what made the verdict."""
-    page = f"../notebooks/{row['notebook']}.html"
-    where = f'<a href="{page}#{anchor(row["id"])}">{_name(row["notebook"])}</a>'
-    if row["figure"]:
-        where += f', <a href="{page}#{row["figure"]}">its figure</a>'
     answer = claim.answer(row["verdict"])
     entries = {"answer": _text(answer)} if answer else {}
     entries |= {
         "published": _text(row["published"] or "no number"),
         "ours": _text(row["measured"]) + (f" <small>({_text(row['spread'])})</small>" if row["spread"] else ""),
         "scale": _text(row["scale"]),
-        "measured in": where,
+        "measured in": measured_in(row),
     }
     head = f"<p>{scaled_badge(row)} <strong>{row['id']}</strong> {_text(row['statement'])}</p>"
     return f'<div class="claim" id="{anchor(row["id"])}"{_data(row)}>{head}{_list(entries)}{_decided(claim)}</div>'
+
+
+def measured_in(row: dict) -> str:
+    """Links to a measured claim's verdict in its chapter, and to its figure."""
+    page = f"../notebooks/{row['notebook']}.html"
+    where = f'<a href="{page}#{anchor(row["id"])}">{_chapter(row["notebook"])}</a>'
+    return where + (f', <a href="{page}#{row["figure"]}">its figure</a>' if row["figure"] else "")
 
 
 def scaled_badge(row: dict) -> str:
@@ -176,7 +179,7 @@ def scaled_badge(row: dict) -> str:
     if row["scale"] is None or row["verdict"] == NOT_SEEN:  # which says so itself
         return badge(row["verdict"])
     kind = "reduced scale" if row["scale"].kind == REDUCED else row["scale"].kind
-    return f'{badge(row["verdict"])} <small class="badge-scale">({_text(kind)})</small>'
+    return f"{badge(row['verdict'])} <small>({_text(kind)})</small>"
 
 
 def _data(row: dict) -> str:
@@ -252,11 +255,6 @@ def _text(text: str) -> str:
 def _chapter(name: str) -> str:
     """A notebook by the number that the side bar has before its title."""
     return f"chapter {_text(name.partition('_')[0])}"
-
-
-def _name(name: str) -> str:
-    """A name in a link: a narrow page may break it after an underscore rather than within a word."""
-    return _text(name).replace("_", "_<wbr>")
 
 
 # --- findings ---

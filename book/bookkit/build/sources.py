@@ -39,6 +39,7 @@ from bookkit.build.pages import (
     _text,
     findings,
     in_full,
+    measured_in,
     read_findings,
     scaled_badge,
     source_numbers,
@@ -441,11 +442,7 @@ def _card(row: dict, claim: Claim, record: dict | None) -> str:
     if record:
         measurement = Measurement.of(record["measured"], record["unit"])
         ours = Verdict(claim, measurement, row["verdict"], row["scale"], record.get("note")).ours()
-        page = f"../notebooks/{row['notebook']}.html"
-        where = f'<a href="{page}#{anchor(claim.id)}">{_chapter(row["notebook"])}</a>'
-        if row["figure"]:
-            where += f', <a href="{page}#{row["figure"]}">its figure</a>'
-        entries |= {"ours": _text(ours), "measured in": where}
+        entries |= {"ours": _text(ours), "measured in": measured_in(row)}
     if claim.remark:
         entries["remark"] = _text(claim.remark)
     how = f' <a href="scoreboard.html#{anchor(claim.id)}">how it is decided</a>' if record else ""

@@ -28,7 +28,7 @@ def attend(
 ) -> tuple[Tensor, Tensor | None]:
     """What each query reads: softmax(q k / sqrt(K) + bias) v over the keys at its place and before.
 
-    q: (B, T, H, K). k, v: (B, S, H, K). bias: (H, T, S) added to the scores, or None.
+    q: (B, T, H, K). k, v: (B, S, H, K). bias: (H, T, S) or (B, 1 or H, T, S) added to the scores, or None.
     Returns z (B, T, H, K) and the pattern (B, H, T, S), which only `eager` has; None otherwise.
     `flash` computes in half precision: what is float32 is rounded to bfloat16 and comes back as float32.
     Raises FlashUnavailable, or ValueError for a kernel of another name.
@@ -80,7 +80,7 @@ def _flash(q, k, v, bias):
         )
     if bias is not None:
         raise FlashUnavailable(
-            "attention kernel 'flash' adds no bias to the scores (FIRE does): use 'sdpa' or 'eager'"
+            "attention kernel 'flash' adds no bias to the scores (FIRE and a window do): use 'sdpa' or 'eager'"
         )
     if q.shape[-1] > LARGEST_FLASH_HEAD:
         raise FlashUnavailable(

@@ -37,6 +37,7 @@ class LoopedConfig:
     d_vocab: tokens; those of `tokenizer.ALPHABET` by default.
     n_ends: so many layers at either end are applied once, and those between are looped: "middle looping" of the
         published version of source 003.
+    window: of all digits a token sees those at most so many columns away (`positions.far_columns`); None: all.
     """
 
     d_model: int = 128
@@ -53,6 +54,7 @@ class LoopedConfig:
 
     d_vocab: int = len(ALPHABET)
     n_ends: int = 0
+    window: int | None = None
 
     def __post_init__(self):
         if self.d_model % self.n_heads:
@@ -63,6 +65,8 @@ class LoopedConfig:
             raise ValueError(f"injection = {self.injection!r}: choose one of {', '.join(INJECTIONS)}")
         if self.n_ends < 0 or self.n_layers <= 2 * self.n_ends:
             raise ValueError(f"n_ends = {self.n_ends} of {self.n_layers} layers: one must be left to loop")
+        if self.window is not None and self.window < 1:
+            raise ValueError(f"window = {self.window}: at least 1 column, or a carry cannot be seen")
 
 
 class KeyValueCache:
@@ -112,7 +116,7 @@ class Layer(nn.Module):
         if extend is not None:
             k, v = extend(k, v)
         x, e, q = x[:, since:], e[:, since:], q[:, since:]
-        bias = None if placed.bias is None else placed.bias[:, since:]
+        bias = None if placed.bias is None else placed.bias[..., since:, :]
         z, pattern = attend(q, k, v, kernel, bias)
         x = x + self.out(z.flatten(2))
         normed = self.norm_mlp(x) + e if self.inject else self.norm_mlp(x)
@@ -133,7 +137,7 @@ class LoopedTransformer(nn.Module):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             self.embedding = nn.Embedding(c.d_vocab, c.d_model)
-            self.positions = Positions(c.positions, c.d_model, c.n_heads, c.n_rows, c.n_ctx)
+            self.positions = Positions(c.positions, c.d_model, c.n_heads, c.n_rows, c.n_ctx, c.window)
             self.layers = nn.ModuleList(Layer(c) for _ in range(c.n_layers))
             self.final_norm = nn.LayerNorm(c.d_model) if c.final_norm else nn.Identity()
             self.unembedding = nn.Linear(c.d_model, c.d_vocab)

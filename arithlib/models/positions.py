@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from arithlib.settings import of_kind
-from arithlib.tokenizer import END
+from arithlib.tokenizer import END, EQUALS
 
 SCHEMES = (
     "none",
@@ -62,6 +62,21 @@ def coupled(tokens: Tensor, offset: Tensor) -> Tensor:
     tensor([[2, 3, 4, 1, 2, 3, 4, 1, 0]])
     """
     return torch.where(tokens == END, 0, number_index(tokens) + offset + 1)
+
+
+def far_columns(tokens: Tensor, window: int) -> Tensor:
+    """(B, T) tokens -> (B, T, T) True where a query stands more than `window` columns away from the digit of a key.
+
+    A digit of an operand stands in its own column; from "=" on, a token stands in the column that it writes. Whatever
+    is no digit is near to all.
+
+    >>> far_columns(torch.tensor([[3, 2, 1, 11, 6, 5, 4, 13]]), 1)[0, -1].tolist()  # "=" writes the first column
+    [False, False, True, False, False, False, True, False]
+    """
+    index = number_index(tokens)
+    column = index + (tokens == EQUALS).cumsum(1)
+    key, query = index[:, None], column[:, :, None]
+    return (key > 0) & (query > 0) & ((query - key).abs() > window)
 
 
 @of_kind("offsets")
@@ -132,7 +147,8 @@ class PositionTerms:
     """What the positions of T tokens among S contribute; each part is None where the scheme has none of it.
 
     embedding: (B, T, D) added to the input. on_qk: (B, T, H, K) added to queries and keys of every layer.
-    rotation: cosines and sines (T, K / 2) that turn queries and keys. bias: (H, T, S) added to the scores.
+    rotation: cosines and sines (T, K / 2) that turn queries and keys. bias: (H, T, S) or
+    (B, 1 or H, T, S) added to the scores.
     """
 
     embedding: Tensor | None = None
@@ -153,14 +169,14 @@ class Positions(nn.Module):
     """One position scheme with its parameters.
 
     scheme: one of SCHEMES. n_rows: rows of the address table (row 0 is for what is no digit). n_ctx: places of the
-    scheme "learned", whose model takes no longer text.
+    scheme "learned", whose model takes no longer text. window: of digits in columns farther away nothing is seen.
     """
 
-    def __init__(self, scheme: str, d_model: int, n_heads: int, n_rows: int, n_ctx: int):
+    def __init__(self, scheme: str, d_model: int, n_heads: int, n_rows: int, n_ctx: int, window: int | None = None):
         super().__init__()
         if scheme not in SCHEMES:
             raise ValueError(f"positions = {scheme!r}: choose one of {', '.join(SCHEMES)}")
-        self.scheme, self.n_heads, self.d_head = scheme, n_heads, d_model // n_heads
+        self.scheme, self.n_heads, self.d_head, self.window = scheme, n_heads, d_model // n_heads, window
         self.parts = set(scheme.split("+"))
         if self.addressed:
             self.rows = nn.Embedding(n_rows, d_model)
@@ -202,6 +218,10 @@ class Positions(nn.Module):
             placed.rotation = rotation(place[start:], self.d_head)
         if "fire" in self.parts:
             placed.bias = self.fire(place[start:], place)
+        if self.window is not None:
+            far = far_columns(tokens, self.window)[:, None, start:]
+            bias = torch.zeros(1, device=tokens.device) if placed.bias is None else placed.bias
+            placed.bias = bias.masked_fill(far, -torch.inf)
         return placed
 
 

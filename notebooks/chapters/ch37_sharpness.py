@@ -4,15 +4,14 @@ Dimensions: B problems, T tokens, L layers, R loops, H heads, n digits of an ope
 """
 
 import copy
+import dataclasses
 import math
 
 import torch
 from torch import Tensor
 
 from arithlib.models.looped import LoopedTransformer
-from arithlib.models.positions import number_index
 from arithlib.tasks.operands import Problems
-from arithlib.tokenizer import EQUALS
 
 # With these schemes a score is linear in the query that the weights give: a rotation is, what is added later is not.
 LINEAR = ("abacus", "coupling", "learned", "none", "rotary", "abacus+rotary")
@@ -49,26 +48,10 @@ def sharpened(model: LoopedTransformer, factor: float, heads: Tensor | None = No
 
 
 def windowed(model: LoopedTransformer, columns: int) -> LoopedTransformer:
-    """A copy of the model that sees, of all digits, those at most so many columns away; no score is changed.
-
-    A token stands in its own column, and from "=" on in the one that it writes. Whatever is no digit is seen by all.
-    Raises ValueError for texts in one batch whose operands differ in length.
-    """
-
-    def hide(_, inputs, placed):
-        tokens, _, start = inputs
-        each = number_index(tokens)
-        key = each.amax(0)
-        if ((each != key) & (each > 0)).any():
-            raise ValueError("one batch has texts with operands of different lengths: their columns stand apart")
-        query = key + (tokens[0] == EQUALS).cumsum(0)
-        far = (key > 0) & (query[:, None] > 0) & ((query[:, None] - key).abs() > columns)
-        placed.bias = torch.zeros(far.shape).masked_fill(far, -torch.inf)[None, start:]
-        return placed
-
-    model = copy.deepcopy(model)
-    model.positions.register_forward_hook(hide)
-    return model
+    """The same weights in a model that sees, of all digits, those at most so many columns away."""
+    near = LoopedTransformer(dataclasses.replace(model.config, window=columns))
+    near.load_state_dict(model.state_dict())
+    return near
 
 
 @torch.no_grad()

@@ -22,9 +22,11 @@ def prompts(count=8, lengths=(4, 6)):
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("loops", [None, 5])
-def test_the_cache_changes_no_token(scheme, loops):
-    model = LoopedTransformer(dataclasses.replace(TINY, positions=scheme), seed=8)  # writes varied tokens
+@pytest.mark.parametrize(("loops", "window"), [(None, None), (5, None), (None, 2)])
+def test_the_cache_changes_no_token(scheme, loops, window):
+    model = LoopedTransformer(
+        dataclasses.replace(TINY, positions=scheme, window=window), seed=8
+    )  # writes varied tokens
     for policy in (None, Offsets("per sample", k=30)):
         kept, again = (
             greedy(model, prompts(), 9, loops=loops, offsets=policy, cache=cache) for cache in (True, False)

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from arithlib.models.looped import LoopedConfig, LoopedTransformer, ProgressiveLoss
-from arithlib.models.positions import SCHEMES
+from arithlib.models.positions import SCHEMES, far_columns
 from arithlib.tasks.operands import OperandTask
 
 TINY = LoopedConfig(d_model=16, n_heads=2, d_mlp=32, n_layers=2, n_loops=3, n_rows=64, n_ctx=64)
@@ -54,8 +54,9 @@ def test_loops_apply_the_same_layers_to_what_the_layout_says(injection):
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("kernel", ["eager", "sdpa"])
 def test_asking_for_the_last_tokens_alone_gives_their_logits(scheme, kernel):
-    for ends in (0, 1):
-        config = dataclasses.replace(TINY, positions=scheme, injection="normed", n_layers=2 + ends, n_ends=ends)
+    for ends, window in ((0, None), (1, None), (0, 1)):
+        layout = dict(injection="normed", n_layers=2 + ends, n_ends=ends, window=window)
+        config = dataclasses.replace(TINY, positions=scheme, **layout)
         model, tokens = LoopedTransformer(config), problems().tokens
         model.kernel = kernel
         for since in (0, 5, tokens.shape[1] - 1):
@@ -79,8 +80,9 @@ def test_looping_the_middle_applies_its_layers_again_and_the_ends_once():
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_later_tokens_change_nothing_before_them_and_kernels_agree(scheme):
-    model = LoopedTransformer(dataclasses.replace(TINY, positions=scheme))
+@pytest.mark.parametrize("window", [None, 1])
+def test_later_tokens_change_nothing_before_them_and_kernels_agree(scheme, window):
+    model = LoopedTransformer(dataclasses.replace(TINY, positions=scheme, window=window))
     tokens = problems().tokens
     changed = tokens.clone()
     changed[:, 9:] = 3
@@ -88,6 +90,24 @@ def test_later_tokens_change_nothing_before_them_and_kernels_agree(scheme):
     torch.testing.assert_close(whole[:, :9], model(changed)[:, :9])
     model.kernel = "eager"
     torch.testing.assert_close(whole, model(tokens), atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("scheme", ["abacus", "fire", "none"])
+@pytest.mark.parametrize("kernel", ["eager", "sdpa"])
+def test_a_window_hides_far_columns_and_nothing_else(scheme, kernel):
+    """In one layer, once: a digit matters where it is in the window, and only there."""
+    config = dataclasses.replace(TINY, positions=scheme, n_layers=1, n_loops=1, window=2)
+    model = LoopedTransformer(config)
+    model.kernel = kernel
+    tokens = TASK.from_numbers([(1234, 67), (12, 5678)]).tokens
+    far = far_columns(tokens, 2)
+    before = model(tokens)
+    for key in range(tokens.shape[1]):
+        changed = tokens.clone()
+        changed[:, key] = torch.where(tokens[:, key] < 10, (tokens[:, key] + 1) % 10, tokens[:, key])
+        moved = (model(changed) - before).abs().amax(-1) > 1e-6
+        after = torch.arange(tokens.shape[1]) >= key
+        assert torch.equal(moved, after & ~far[:, :, key] & (changed != tokens)[:, key, None])
 
 
 def test_only_schemes_with_addresses_depend_on_the_offset():
@@ -171,6 +191,8 @@ def test_bad_settings_are_named():
     for ends in (-1, 1):
         with pytest.raises(ValueError, match=f"n_ends = {ends} of 2 layers: one must be left to loop"):
             LoopedConfig(n_layers=2, n_ends=ends)
+    with pytest.raises(ValueError, match="window = 0: at least 1 column"):
+        LoopedConfig(window=0)
     with pytest.raises(ValueError, match="alpha = 2"):
         ProgressiveLoss(2)
     with pytest.raises(ValueError, match="loops = 0: at least 1"):

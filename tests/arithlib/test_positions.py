@@ -1,5 +1,7 @@
 """Addresses against the source's loops; each scheme against what defines it."""
 
+import itertools
+
 import pytest
 import torch
 from hypothesis import given
@@ -11,6 +13,7 @@ from arithlib.models.positions import (
     Positions,
     addresses,
     coupled,
+    far_columns,
     number_index,
     rotate,
     rotation,
@@ -50,6 +53,29 @@ def test_the_example_of_source_002_has_its_addresses():
 def test_digits_of_one_significance_share_an_address_and_coupling_gives_operators_one_too():
     tokens = TOKENIZER.encode_batch(["321+65=683$"], end=False)
     assert coupled(tokens, torch.tensor([[5]])).tolist() == [[7, 8, 9, 6, 7, 8, 6, 7, 8, 9, 0]]
+
+
+def test_far_columns_of_a_sum_by_hand():
+    """123 + 456 = 579, least significant digit first, one column to either side; `=` writes the first column."""
+    tokens = TOKENIZER.encode_batch(["321+654=975$"], end=False)
+    wanted = [
+        *("1", "11", "011", "1111", "11011", "111111", "0111011", "11011101"),
+        *("111111111", "0111011101", "00110011001"),
+    ]
+    near = ~far_columns(tokens, 1)[0]
+    assert ["".join(str(int(one)) for one in row[: i + 1]) for i, row in enumerate(near[:11])] == wanted
+    assert not far_columns(tokens, 3).any()
+
+
+def test_far_columns_are_those_of_counting_in_sums_of_any_lengths():
+    texts = ["321+65=683$", "9+1234=0234$"]
+    tokens = TOKENIZER.encode_batch(texts, end=False)
+    for row, text in zip(far_columns(tokens, 2).tolist(), texts, strict=True):
+        index = slow_index(text)
+        stands = [i + (place >= text.index("=")) for place, i in enumerate(index)]
+        for query, key in itertools.product(range(len(text)), repeat=2):
+            apart = abs(stands[query] - index[key]) > 2
+            assert row[query][key] == (index[key] > 0 and stands[query] > 0 and apart)
 
 
 def test_a_row_without_digits_has_address_zero_throughout():

@@ -51,30 +51,12 @@ def test_the_law_leaves_the_longest_text_of_training_and_is_one_logarithm_over_a
     assert log_law(64, 64) == 1 and log_law(64**2, 64) == pytest.approx(2)
 
 
-def test_a_window_hides_far_columns_and_nothing_else():
-    """By hand: 123 + 456 = 579, least significant digit first, one column to either side."""
-    model = LoopedTransformer(LoopedConfig(**SMALL), seed=2)
-    sums = OperandTask(max_digits=3).from_numbers([(123, 456)])
-    seen = first_pattern(windowed(model, 1), sums)[0, 0] > 0
-    #         3 2 1 + 6 5 4 = 9 7 5 $
-    wanted = [
-        *("1", "11", "011", "1111", "11011", "111111", "0111011", "11011101"),
-        *("111111111", "0111011101", "00110011001"),
-    ]
-    assert ["".join(str(int(one)) for one in row[: i + 1]) for i, row in enumerate(seen[:11])] == wanted
-    everything = windowed(model, 3)(sums.tokens)
-    torch.testing.assert_close(everything, model(sums.tokens))
-
-
-def test_a_window_holds_for_answers_of_two_lengths_and_refuses_operands_of_two():
-    model, task = windowed(LoopedTransformer(LoopedConfig(**SMALL)), 1), OperandTask(max_digits=3)
-    sums = task.from_numbers([(123, 456)])
-    asked = int(sums.stop[0]) - 1
-    alone = model(sums.tokens)[:, :asked]
-    together = model(task.from_numbers([(123, 456), (999, 999)]).tokens)[:1, :asked]
-    torch.testing.assert_close(together, alone)
-    with pytest.raises(ValueError, match="operands of different lengths"):
-        model(task.from_numbers([(123, 456), (12, 3456)]).tokens)
+def test_a_window_changes_what_is_seen_and_no_weight():
+    model, sums = LoopedTransformer(LoopedConfig(**SMALL), seed=2), problems(5)
+    near = windowed(model, 1)
+    assert not torch.equal(near(sums.tokens), model(sums.tokens))
+    torch.testing.assert_close(windowed(model, 6)(sums.tokens), model(sums.tokens))
+    assert all(torch.equal(a, b) for a, b in zip(near.parameters(), model.parameters(), strict=True))
 
 
 @pytest.mark.parametrize(("shift", "share"), [(0, 0.75), (1, 0.0)])

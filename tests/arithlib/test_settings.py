@@ -12,6 +12,7 @@ from arithlib.settings import KINDS, UnknownSettings, from_json, identity, of_ki
 
 @pytest.fixture(autouse=True)
 def own_kinds(monkeypatch):
+    experiments.get("abacus-live")  # whose search imports the kinds of all presets, before they are copied
     monkeypatch.setattr(settings, "KINDS", dict(KINDS))
 
 

@@ -158,8 +158,8 @@ class AbacusExperiment(Experiment):
         grid_double: (1, 20, 20) both operands to 2 N digits; by_loops: (1, 2 R) its mean after 1 to 2 R loops.
         grid_far: (1, 10, 10) both to 5 N. diagonal: (1, L) both of 1 to L digits, which fill the trained rows.
         by_offset: (1, k + 5) both of N digits, at every offset and five beyond.
-        Of an adder with a window, at its own offset, numbers of N, 2 N, ... 5 N digits: far: (1, 5) both operands of that
-        length, 4 CELL problems each; far_grid: (1, 5, 5) every pair; far_repeated: (1, 5) 1...1 + 1 to 9...9 + 1.
+        Of an adder with a window, at its own offset, numbers of N, 2 N, ... 5 N digits: far: (1, 5) both operands of
+        one length, 4 CELL problems; far_grid: (1, 5, 5) every pair; far_repeated: (1, 5) 1...1 + 1 to 9...9 + 1.
         Of S snapshots, on sums of two numbers of n digits, evaluation_count for each n to N, snapshot_step: (S,),
         exact_match_by_digits: (S, N), and error_by_place: (S, M) share of wrong tokens at each place for n = N.
         """

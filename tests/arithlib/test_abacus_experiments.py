@@ -211,6 +211,27 @@ def test_an_adder_for_a_gpu_is_mapped_by_length_offset_and_loops(monkeypatch):
     assert found["by_offset"].tolist() == [[1] * 41 + [0] * 5]
 
 
+def test_an_adder_with_a_window_is_mapped_by_both_lengths_and_on_repeated_digits(monkeypatch):
+    def forward(self, tokens, offset=None, loops=None, since=0):
+        """Right unless the first operand has 40 digits, or the first two digits of the text are alike."""
+        digits = number_index(tokens * (tokens != EQUALS) + END * (tokens == EQUALS))
+        first = (digits * ((tokens >= 10).cumsum(1) == 0)).amax(1, keepdim=True)
+        wrong = (first == 40) | (tokens[:, :1] == tokens[:, 1:2])
+        following = torch.cat([tokens[:, 1:], torch.full_like(tokens[:, :1], END)], 1)
+        return torch.nn.functional.one_hot((following + wrong) % len(ALPHABET), len(ALPHABET)).double()
+
+    monkeypatch.setattr(LoopedTransformer, "forward", forward)
+    monkeypatch.setattr(abacus, "CELL", 25)
+    adder = dataclasses.replace(
+        TINY, task=OperandTask(max_digits=10), offsets=Offsets("per sample", k=60), model=LoopedConfig(window=2)
+    )
+    found = adder.finish(adder.build(), Run({}, {}, 0.0))
+    assert found["far"].shape == (1, 5) and found["far"][0, 3] == 0 and (found["far"][0, [0, 1, 2, 4]] > 0.8).all()
+    assert found["far_grid"].shape == (1, 5, 5) and (found["far_grid"][0, 3] == 0).all()
+    assert (found["far_grid"][0, :, 3][[0, 1, 2, 4]] > 0.5).all()
+    assert found["far_repeated"].tolist() == [[0] * 5]
+
+
 def test_the_compiler_of_graphs_is_loaded_where_something_is_compiled_alone():
     code = "import sys; from arithlib.experiments import abacus; print('torch._dynamo' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

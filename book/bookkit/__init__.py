@@ -3,7 +3,7 @@
 It knows nothing of what the notebooks are about. A notebook says `from bookkit import figure, claim, glue, verdicts`.
 """
 
-__all__ = ["claim", "figure", "glue", "provenance", "published", "verdicts"]
+__all__ = ["claim", "figure", "glue", "provenance", "published", "table", "verdicts"]
 
 
 def __getattr__(name):
@@ -13,7 +13,8 @@ def __getattr__(name):
     from bookkit.figures import figure
     from bookkit.judge import claim, published, verdicts
     from bookkit.prose import glue, provenance
+    from bookkit.tables import table
 
-    found = (claim, figure, glue, provenance, published, verdicts)
+    found = (claim, figure, glue, provenance, published, table, verdicts)
     globals().update(zip(__all__, found, strict=True))
     return globals()[name]

@@ -1,0 +1,75 @@
+"""A table of what a cell measured: HTML in the book, aligned text wherever there is no page."""
+
+import html
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bookkit.prose import written
+from bookkit.records import ChapterError
+
+
+@dataclass(frozen=True)
+class Table:
+    """Headings, and rows of cells as they are written; the first cell of a row names it."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    caption: str = ""
+
+    def __repr__(self) -> str:
+        lines = (self.columns, *self.rows)
+        widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
+
+        def line(cells):
+            name, *numbers = (
+                cell.ljust(width) if place == 0 else cell.rjust(width)
+                for place, (cell, width) in enumerate(zip(cells, widths, strict=True))
+            )
+            return "  ".join((name, *numbers)).rstrip()
+
+        return "\n".join(([self.caption] if self.caption else []) + [line(cells) for cells in lines])
+
+    def _repr_html_(self) -> str:
+        head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in self.columns)
+        body = "".join(
+            f'<tr><th scope="row">{html.escape(name)}</th>'
+            + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells)
+            + "</tr>"
+            for name, *cells in self.rows
+        )
+        caption = f"<caption>{html.escape(self.caption)}</caption>" if self.caption else ""
+        return f'<table class="numbers">{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence], form: str = ".3g", caption: str = "") -> Table:
+    """What a cell shows as a table; end the cell with it, or `display` it.
+
+    columns: a heading with its unit for each column. rows: of as many cells, of which the first names the row. A cell
+    is a text, shown as it is; a number, `written` in the format `form` (a whole one in full); or several numbers,
+    written one after another.
+    Raises ChapterError for a row of another length, and where there is no row.
+
+    >>> table(("digits", "right, %"), [(10, 99.31), (20, [71.2, 80.9])], ".0f")
+    digits  right, %
+    10            99
+    20        71, 81
+    """
+    columns = tuple(columns)
+    lines = tuple((_cell(name, ""), *(_cell(cell, form) for cell in cells)) for name, *cells in rows)
+    if not lines:
+        raise ChapterError(f"a table of {', '.join(columns)} has no row")
+    if odd := next((line for line in lines if len(line) != len(columns)), None):
+        raise ChapterError(f"a table of {len(columns)} columns has a row of {len(odd)}: {', '.join(odd)}")
+    return Table(columns, lines, caption)
+
+
+def _cell(cell, form: str) -> str:
+    if isinstance(cell, str):
+        return written(cell)
+    values = np.asarray(cell)
+    if values.ndim:
+        return ", ".join(_cell(value, form) for value in values.ravel())
+    whole = values.dtype.kind in "iu"
+    return written(values.item(), "," if whole else form)

@@ -1,0 +1,36 @@
+"""Tables of numbers: what is written in a cell, in both forms; and what a table refuses."""
+
+import numpy as np
+import pytest
+import torch
+
+from bookkit import table
+from bookkit.records import ChapterError
+
+
+def test_cells_are_written_by_their_kind():
+    shown = table(
+        ("what", "ours"), [("text", "a < b"), ("share", 0.5), ("steps", 12_000), ("seeds", [1.25, -2.0])], ".1f"
+    )
+    assert shown.rows == (("text", "a < b"), ("share", "0.5"), ("steps", "12,000"), ("seeds", "1.2, −2.0"))
+    assert table(("n", "loss"), [(1000, torch.tensor(0.25)), (np.int64(20), np.float32(1))], ".2f").rows == (
+        ("1,000", "0.25"),
+        ("20", "1.00"),
+    )
+
+
+def test_the_text_is_aligned_and_names_its_caption():
+    lines = repr(table(("digits", "right, %"), [(10, 99.3), (100, 7)], ".1f", caption="one seed")).splitlines()
+    assert lines == ["one seed", "digits  right, %", "10          99.3", "100            7"]
+
+
+def test_a_page_gets_headings_for_rows_and_columns_and_nothing_unescaped():
+    page = table(("a<b", "n"), [("<script>", 1)], caption="x & y")._repr_html_()
+    assert '<th scope="col">a&lt;b</th>' in page and '<th scope="row">&lt;script&gt;</th><td>1</td>' in page
+    assert "<caption>x &amp; y</caption>" in page
+
+
+@pytest.mark.parametrize("rows", [[], [("only a name",)], [("one", 1), ("more", 1, 2)]])
+def test_rows_that_fit_no_heading_are_refused(rows):
+    with pytest.raises(ChapterError, match="row"):
+        table(("what", "ours"), rows)

@@ -21,7 +21,7 @@ from scipy.sparse.csgraph import connected_components
 BLOCKS = [((0, dx), (dy, 0), (dy, dx)) for dy in (-1, 1) for dx in (-1, 1)]
 
 
-def table(n: int) -> np.ndarray:
+def sum_table(n: int) -> np.ndarray:
     """(n, n) sums of the numbers 1 to n."""
     numbers = np.arange(1, n + 1)
     return numbers[:, None] + numbers

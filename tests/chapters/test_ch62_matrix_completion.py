@@ -9,7 +9,7 @@ from chapters.ch62_matrix_completion import (
     fill,
     fillable,
     share_connected,
-    table,
+    sum_table,
 )
 
 
@@ -31,7 +31,7 @@ def test_what_is_determined_is_what_follows_from_the_equations(entries):
 
 def test_the_rule_for_sums_fills_with_sums_and_the_rule_for_products_with_products():
     generator = np.random.default_rng(0)
-    sums, products = table(12), np.outer(generator.integers(1, 9, 12), generator.integers(1, 9, 12))
+    sums, products = sum_table(12), np.outer(generator.integers(1, 9, 12), generator.integers(1, 9, 12))
     for seed in range(5):
         seen = np.random.default_rng(seed).random((12, 12)) < 0.4
         for values, rule, other in ((sums, "sums", "products"), (products, "products", "sums")):
@@ -46,9 +46,9 @@ def test_the_rule_for_sums_fills_with_sums_and_the_rule_for_products_with_produc
 def test_filling_goes_on_until_no_block_has_a_single_hole():
     seen = np.zeros((6, 6), bool)
     seen[0, :] = seen[:, 0] = True
-    assert fill(table(6), seen, "sums")[1].all()
+    assert fill(sum_table(6), seen, "sums")[1].all()
     seen[0, 3] = False  # a cut that no block of neighbours leads across
-    known = fill(table(6), seen, "sums")[1]
+    known = fill(sum_table(6), seen, "sums")[1]
     blocks = known[:-1, :-1].astype(int) + known[1:, :-1] + known[:-1, 1:] + known[1:, 1:]
     assert not (blocks == 3).any() and not known.all()
 

@@ -26,6 +26,7 @@ ABACI = [name for name in CHAPTERS if "<abacus-adder" in (SITE / name).read_text
 TRAININGS = [name for name in CHAPTERS if "<grokking-here" in (SITE / name).read_text("utf8")]
 MULTIPLIERS = [name for name in CHAPTERS if "<long-multiplication" in (SITE / name).read_text("utf8")]
 FORMATS = [name for name in CHAPTERS if "<format-explorer" in (SITE / name).read_text("utf8")]
+FILTERED = ["book/scoreboard.html", *(name for name in WRITTEN if name.startswith("book/source-"))]
 # Elements that are moved by hand.
 LIVE = (
     "petal-explorer, helix-viewer, hop-stepper, certified-adder, grokked-network, abacus-adder, long-multiplication, "
@@ -303,11 +304,13 @@ def test_paper_shows_what_is_folded_in_light_colours_and_no_bars(page):
     assert page.evaluate("document.documentElement.dataset.theme") == "dark" and folds.evaluate_all(shut) == before
 
 
-def test_the_scoreboard_can_be_filtered_where_it_is_opened_as_a_file(page):
-    page.goto((SITE / "book" / "scoreboard.html").as_uri())
-    page.get_by_label("Verdict").select_option("refuted")
+@pytest.mark.parametrize("name", FILTERED)
+def test_claims_can_be_filtered_where_the_page_is_opened_as_a_file(page, name):
+    page.goto((SITE / name).as_uri())
+    page.get_by_label("Verdict").select_option("partly")
     shown = page.locator(".claim:visible")
-    assert 0 < shown.count() == page.locator(".claim[data-verdict=refuted]").count()
+    assert 0 < shown.count() == page.locator(".claim[data-verdict=partly]").count()
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
 
 
 def test_the_switch_changes_between_light_and_dark(page):

@@ -158,7 +158,7 @@ def test_a_page_can_be_read(page, name, thin_out):
         assert page.locator("figcaption .legend a").evaluate_all(low) == [], "too small for a finger"
     page.set_viewport_size(DESK)
     too_wide = "all => all.filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.textContent.slice(0, 60))"
-    listings = page.locator("article :is(.cell_input, .cell_output) pre:visible")
+    listings = page.locator("article pre:visible")
     assert listings.evaluate_all(too_wide) == [], "code or what it prints is cut off"
     assert page.locator("svg[data-icon]").count() and not page.locator("svg[data-icon] animate").count(), "no icon"
     page.wait_for_function(TAB_STOPS_ARE_SET)

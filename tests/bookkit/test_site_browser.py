@@ -40,8 +40,11 @@ RETIRED = {"duplicate-id": {"enabled": True}}
 # Dark mode changes colours and nothing else.
 COLOURS = ["color-contrast", "link-in-text-block"]
 # The theme lets the Tab key stop at what scrolls, a moment after the page has changed.
-TAB_STOPS_ARE_SET = """[...document.querySelectorAll('pre, .pst-scrollable-table-container, .jp-RenderedHTMLCommon')]
-    .every(e => (e.tabIndex === 0) === (e.scrollWidth > e.clientWidth || e.scrollHeight > e.clientHeight))"""
+TAB_STOPS_ARE_SET = """[
+    ...document.querySelectorAll(
+        'pre, .cell_output > .output, .pst-scrollable-table-container, .jp-RenderedHTMLCommon'
+    ),
+].every(e => (e.tabIndex === 0) === (e.scrollWidth > e.clientWidth || e.scrollHeight > e.clientHeight))"""
 # What holds for one word of a listing holds for all of its colour in listings at such a place, and so in signatures;
 # the strokes of an equation hold no text, and what it says is one text: of a long page more than half the elements,
 # for which the audit would take thrice as long. Folds are open, but for the rules of the scoreboard, hundreds alike.

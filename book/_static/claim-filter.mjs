@@ -1,8 +1,8 @@
-// The filter of the scoreboard: <claim-filter></claim-filter>
+// The filter of a page of claims: <claim-filter></claim-filter>
 //
 // Where this module is loaded, it shows of all elements with data-verdict those that fit what is chosen and typed,
-// in the order that is chosen. What is there to choose stands in their data attributes. Without scripts, and on paper,
-// there is no filter and every claim is shown.
+// in the order that is chosen. What is there to choose stands in their data attributes; where all have the same, there
+// is nothing to choose. Without scripts, and on paper, there is no filter and every claim is shown.
 
 const CHOICES = {
   source: "Source",
@@ -49,10 +49,12 @@ class ClaimFilter extends HTMLElement {
       element.before(place);
       return { element, place, text: element.textContent.toLowerCase(), ...element.dataset };
     });
-    const options = (name) => {
+    const choice = ([name, label]) => {
       const counts = new Map();
       for (const claim of this.claims) if (claim[name]) counts.set(claim[name], (counts.get(claim[name]) ?? 0) + 1);
-      return [...counts].map(([value, count]) => new Option(`${value} (${count})`, value));
+      if (counts.size < 2) return [];
+      const options = [...counts].map(([value, count]) => new Option(`${value} (${count})`, value));
+      return [select(name, label, [new Option("all", ""), ...options])];
     };
     const select = (name, label, entries) => {
       const box = Object.assign(document.createElement("select"), { name });
@@ -65,7 +67,7 @@ class ClaimFilter extends HTMLElement {
     const words = Object.assign(document.createElement("input"), { name: "words", type: "search" });
     form.append(
       this.labelled("Words", words),
-      ...Object.entries(CHOICES).map(([name, label]) => select(name, label, [new Option("all", ""), ...options(name)])),
+      ...Object.entries(CHOICES).flatMap(choice),
       select("order", "Order", Object.entries(ORDERS).map(([value, label]) => new Option(label, value))),
       Object.assign(document.createElement("button"), { type: "reset", textContent: "Show all" }),
       document.createElement("output"),
@@ -73,6 +75,13 @@ class ClaimFilter extends HTMLElement {
     form.addEventListener("input", () => this.show());
     form.addEventListener("reset", () => setTimeout(() => this.show()));
     form.addEventListener("submit", (event) => event.preventDefault());
+    // A link to what is not shown, from above or from the page's contents, shows everything before it is followed.
+    document.addEventListener("click", ({ target }) => {
+      const link = target.closest('a[href^="#"]');
+      if (!link || !document.getElementById(link.hash.slice(1))?.closest("[hidden]")) return;
+      form.reset();
+      this.show();
+    });
     const style = Object.assign(document.createElement("style"), { textContent: STYLE });
     this.list = document.createElement("div");
     this.replaceChildren(style, form, this.list);
@@ -94,11 +103,10 @@ class ClaimFilter extends HTMLElement {
     const shown = this.claims.filter(({ element }) => !element.hidden);
     if (chosen.order !== "ledger") this.list.append(...sorted(shown, chosen.order).map(({ element }) => element));
     const all = shown.length === this.claims.length;
-    // A fold, or the part of a source, that is left without a claim goes as well.
+    // A fold or a part of the page, of those below, that is left without a claim goes as well.
     for (const part of document.querySelectorAll("details:has(> ul), section")) {
-      const own = this.claims.filter(({ place }) => part.contains(place));
-      if (!own.length || part.contains(this)) continue;
-      part.hidden = !own.some(({ element }) => part.contains(element) && !element.hidden);
+      if (this.compareDocumentPosition(part) !== Node.DOCUMENT_POSITION_FOLLOWING) continue;
+      part.hidden = !(all && chosen.order === "ledger") && !shown.some(({ element }) => part.contains(element));
       if (part.matches("details")) part.open = !all && !part.hidden;
     }
     this.querySelector("output").textContent = `${shown.length} of ${this.claims.length} claims`;

@@ -1,6 +1,7 @@
 """A table of what a cell measured: HTML in the book, aligned text wherever there is no page."""
 
 import html
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -9,33 +10,43 @@ import numpy as np
 from bookkit.prose import written
 from bookkit.records import ChapterError
 
+BEGINS_AS_NUMBER = re.compile(r"[−+±~<>≤≥]?\s?\d")
+
 
 @dataclass(frozen=True)
 class Table:
-    """Headings, and rows of cells as they are written; the first cell of a row names it."""
+    """Headings, and rows of cells as they are written; the first cell of a row names it.
+
+    Names stand left, and so do columns of words, in which no cell begins as a number does; all others stand right.
+    """
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     caption: str = ""
+
+    @property
+    def left(self) -> list[bool]:
+        """Which columns stand left."""
+        _, *columns = zip(*self.rows, strict=True)
+        return [True, *(not any(map(BEGINS_AS_NUMBER.match, cells)) for cells in columns)]
 
     def __repr__(self) -> str:
         lines = (self.columns, *self.rows)
         widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
 
         def line(cells):
-            name, *numbers = (
-                cell.ljust(width) if place == 0 else cell.rjust(width)
-                for place, (cell, width) in enumerate(zip(cells, widths, strict=True))
-            )
-            return "  ".join((name, *numbers)).rstrip()
+            places = zip(cells, widths, self.left, strict=True)
+            return "  ".join(cell.ljust(n) if left else cell.rjust(n) for cell, n, left in places).rstrip()
 
         return "\n".join(([self.caption] if self.caption else []) + [line(cells) for cells in lines])
 
     def _repr_html_(self) -> str:
-        head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in self.columns)
+        of_words = [' class="words"' if left else "" for left in self.left]
+        heads = zip(self.columns, of_words, strict=True)
+        head = "".join(f'<th scope="col"{words}>{html.escape(name)}</th>' for name, words in heads)
         body = "".join(
-            f'<tr><th scope="row">{html.escape(name)}</th>'
-            + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells)
+            f'<tr><th scope="row" class="words">{html.escape(name)}</th>'
+            + "".join(f"<td{words}>{html.escape(cell)}</td>" for cell, words in zip(cells, of_words[1:], strict=True))
             + "</tr>"
             for name, *cells in self.rows
         )

@@ -1,4 +1,4 @@
-"""The filter of the scoreboard, in a browser, on a planted page."""
+"""The filter of the scoreboard and of the sources' pages, in a browser, on planted pages."""
 
 import shutil
 from pathlib import Path
@@ -8,9 +8,11 @@ from browsing import DESK, serving
 
 MODULE = Path(__file__).resolve().parents[2] / "book" / "_static" / "claim-filter.mjs"
 CLAIM = '<div class="claim" id="{id}" data-source="{source}" data-verdict="{verdict}" {more}>{words}</div>'
-PAGE = f"""<!doctype html><html lang="en"><head><meta charset="utf-8"><title>A page</title>
-<link rel="icon" href="data:,"></head><body><section><h1>Scoreboard</h1><claim-filter></claim-filter>
-<script type="module" src="claim-filter.mjs"></script>
+FILTER = '<claim-filter></claim-filter><script type="module" src="claim-filter.mjs"></script>'
+HEAD = (
+    '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>A page</title><link rel="icon" href="data:,">'
+)
+PAGE = f"""{HEAD}</head><body><section><h1>Scoreboard</h1>{FILTER}
 <section id="one"><h2>One</h2>
 {CLAIM.format(id="a", source="One", verdict="partly", more='data-scale="less" data-distance="0.5"', words="Petals")}
 {CLAIM.format(id="b", source="One", verdict="refuted", more='data-scale="proof" data-distance="9"', words="Clocks")}
@@ -19,24 +21,44 @@ PAGE = f"""<!doctype html><html lang="en"><head><meta charset="utf-8"><title>A p
 <section id="two"><h2>Two</h2>
 {CLAIM.format(id="d", source="Two", verdict="partly", more='data-scale="proof" data-distance="99"', words="Carry")}
 </section></section></body></html>"""
+SOURCE = f"""{HEAD}</head><body><section><h1>A source</h1>
+<section id="holds"><h2>What holds</h2><a href="#b">B</a></section>
+<section><h2>Section by section</h2>{FILTER}</section>
+<section id="three"><h2>3</h2>
+<section id="figure"><h3>Figure 1</h3><img alt="Waves" src="data:,"></section>
+<section id="table"><h3>Table 1</h3>
+{CLAIM.format(id="a", source="One", verdict="partly", more="", words="Petals")}</section></section>
+<section id="four"><h2>4</h2>
+{CLAIM.format(id="b", source="One", verdict="refuted", more='data-distance="2"', words="Clocks")}
+</section></section></body></html>"""
 
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site")
     (folder / "page.html").write_text(PAGE, "utf8")
+    (folder / "source.html").write_text(SOURCE, "utf8")
     shutil.copy(MODULE, folder)
     with serving(folder) as address:
         yield address
 
 
-@pytest.fixture
-def filtered(page):
+def opened(page, name):
     page.set_viewport_size(DESK)
-    page.goto("page.html")
+    page.goto(name)
     page.get_by_role("search").wait_for()
     yield page
     assert page.faults == []
+
+
+@pytest.fixture
+def filtered(page):
+    yield from opened(page, "page.html")
+
+
+@pytest.fixture
+def source(page):
+    yield from opened(page, "source.html")
 
 
 def seen(page):
@@ -85,3 +107,39 @@ def test_sorted_by_distance_those_that_are_not_compared_come_last(filtered):
     assert seen(filtered) == ["a", "b", "d", "c"]
     filtered.get_by_label("Order").select_option("ledger")
     assert seen(filtered) == ["a", "b", "d"] and filtered.locator("#two").is_visible()
+
+
+def parts(page):
+    """Ids of the parts of the page that are shown."""
+    return page.locator("section[id]:visible").evaluate_all("all => all.map(e => e.id)")
+
+
+@pytest.mark.browser
+def test_what_all_claims_have_alike_is_no_choice(source):
+    names = "all => all.map(e => e.name)"
+    assert source.locator("claim-filter select").evaluate_all(names) == ["verdict", "order"]
+
+
+@pytest.mark.browser
+def test_what_stands_above_stays_and_a_part_below_without_a_claim_goes(source):
+    every = ["holds", "three", "figure", "table", "four"]
+    assert parts(source) == every
+    source.get_by_label("Verdict").select_option("partly")
+    assert seen(source) == ["a"] and parts(source) == ["holds", "three", "table"]
+    source.get_by_label("Verdict").select_option("all")
+    assert parts(source) == every
+    source.get_by_label("Order").select_option("far")
+    assert seen(source) == ["b", "a"] and parts(source) == ["holds"]
+
+
+@pytest.mark.browser
+def test_a_link_to_a_claim_that_is_not_shown_shows_all(source):
+    source.get_by_label("Words").fill("petals")
+    assert seen(source) == ["a"]
+    source.get_by_role("link", name="B").focus()
+    source.keyboard.press("Enter")
+    assert seen(source) == ["a", "b"] and source.get_by_label("Words").input_value() == ""
+    assert source.evaluate("document.querySelector(':target').id") == "b"
+    source.get_by_label("Verdict").select_option("refuted")
+    source.get_by_role("link", name="B").click()
+    assert seen(source) == ["b"], "nothing is changed for what is there"

@@ -40,8 +40,9 @@ GOOD = Source(
 def found(notebook=None):
     """What the records would say of two claims, M-08 measured in this notebook or in none, and of one figure."""
     verdicts = {"M-08": ("reproduced" if notebook else "not attempted", notebook), "M-12": ("not attempted", None)}
+    empty = dict.fromkeys(("figure", "scale", "beside"))
     rows = {
-        id: {"id": id, "source": "004", "verdict": verdict, "notebook": where, "figure": None, "scale": None}
+        id: {"id": id, "source": "004", "verdict": verdict, "notebook": where} | empty
         for id, (verdict, where) in verdicts.items()
     }
     return Found({id: CLAIMS[id] for id in rows}, rows, {}, {"norms": ("11_circles", "Bars.")})
@@ -131,11 +132,20 @@ def test_the_page_of_a_source_has_its_parts_in_order():
     assert headings[1:] == [
         "## What holds, in full or in part",
         "## What is wrong in it",
+        "## Section by section",
         "## 5 Circles",
         "### Figure 5",
     ]
     assert "{image} /figures/norms.svg" in page and "Norms &amp; more." in page
     assert "It says" not in page  # the words stand on the page of errors
+
+
+def test_the_claims_of_a_source_can_be_chosen_among_once_its_main_ones_were_listed():
+    page = source_page("004", GOOD, found("10_grokking"), {})
+    head, filtered, sections = page.partition("<claim-filter></claim-filter>")
+    assert filtered and "What holds" in head and "## 5 Circles" in sections and "data-verdict" not in head
+    chosen_by = 'data-source="Source 004" data-verdict="reproduced" data-chapter="10_grokking"'
+    assert f'id="claim-m-08" {chosen_by}>' in sections
 
 
 def test_the_front_page_has_a_card_of_each_source(monkeypatch, tmp_path):

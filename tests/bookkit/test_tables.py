@@ -24,9 +24,25 @@ def test_the_text_is_aligned_and_names_its_caption():
     assert lines == ["one seed", "digits  right, %", "10          99.3", "100            7"]
 
 
+def test_columns_of_words_stand_left_and_those_with_a_number_right():
+    shown = table(
+        ("task", "learned", "from", "far, %"),
+        [("add", "yes", "12 examples", "—"), ("sort", "not once", "< 5", 7), ("copy", "", "none", "± 2")],
+    )
+    assert shown.left == [True, True, False, False]
+    assert repr(shown).splitlines()[1:3] == [
+        "add   yes       12 examples       —",
+        "sort  not once          < 5       7",
+    ]
+    page = shown._repr_html_()
+    assert '<th scope="col" class="words">learned</th><th scope="col">from</th>' in page
+    assert '<td class="words">yes</td><td>12 examples</td>' in page
+
+
 def test_a_page_gets_headings_for_rows_and_columns_and_nothing_unescaped():
     page = table(("a<b", "n"), [("<script>", 1)], caption="x & y")._repr_html_()
-    assert '<th scope="col">a&lt;b</th>' in page and '<th scope="row">&lt;script&gt;</th><td>1</td>' in page
+    assert '<th scope="col" class="words">a&lt;b</th><th scope="col">n</th>' in page
+    assert '<th scope="row" class="words">&lt;script&gt;</th><td>1</td>' in page
     assert "<caption>x &amp; y</caption>" in page
 
 

@@ -109,8 +109,7 @@ def scoreboard_page(rows: list[dict], claims: Mapping[str, Claim], numbers: Coll
         STYLE,
         _counts(everything),
         drawing(rows),
-        "<claim-filter></claim-filter>",
-        f'<script type="module">\n{FILTER.read_text(encoding="utf-8")}</script>',
+        claim_filter(),
     ]
     # Sources with a result come first, else in the order of the ledger.
     for source in sorted(counts, key=lambda source: counts[source][NOT_ATTEMPTED] == sum(counts[source].values())):
@@ -129,6 +128,11 @@ def scoreboard_page(rows: list[dict], claims: Mapping[str, Claim], numbers: Coll
 def source_numbers(root: Path) -> list[str]:
     """The sources that have a page of their own (`bookkit.build.sources`)."""
     return sorted(path.stem for path in (root / "book" / "sources").glob("*.yaml"))
+
+
+def claim_filter() -> str:
+    """What chooses among the claims of a page that have `_data`; where there are no scripts, nothing."""
+    return f'<claim-filter></claim-filter>\n\n<script type="module">\n{FILTER.read_text(encoding="utf-8")}</script>'
 
 
 def _page_of(source: str, numbers: Collection[str]) -> str:
@@ -183,7 +187,7 @@ def scaled_badge(row: dict) -> str:
 
 
 def _data(row: dict) -> str:
-    """What the filter of the page chooses by, as data attributes."""
+    """What `claim_filter` chooses by, as data attributes."""
     number = f"Source {row['source']}" if row["source"].isdigit() else row["source"]
     data = {"source": number, "verdict": row["verdict"], "scale": row["scale"] and row["scale"].kind}
     apart = distance(row["beside"])

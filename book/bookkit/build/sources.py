@@ -35,8 +35,10 @@ from bookkit.build.pages import (
     STYLE,
     _chapter,
     _counts,
+    _data,
     _list,
     _text,
+    claim_filter,
     findings,
     in_full,
     measured_in,
@@ -254,16 +256,20 @@ def source_page(number: str, source: Source, found: Found, texts: Mapping[str, s
     own = [row for row in found.rows.values() if row["source"] == number]
     parts = [
         f"(paper-{number})=\n# {heading}",
-        f"This page follows source {number}, {{cite:t}}`{key}`, section by section. For each figure, table, equation "
-        "or listing it says in words what is there and shows what this book has made in its place; the claims stand "
-        f"below. First come the source's main claims and their verdicts. All {len(own)} claims, with their rules, "
-        f"are on the {{ref}}`scoreboard <source-{number}>`. {PLUS_MINUS}",
+        "What holds in this source, what does not, and each of its figures beside ours. It is source "
+        f"{number}, {{cite:t}}`{key}`. First come its main claims and their verdicts, then the whole "
+        f"[section by section](#section-by-section). All {len(own)} claims, with their rules, are on the "
+        f"{{ref}}`scoreboard <source-{number}>`. {PLUS_MINUS}",
         f"**What *ours* is.** {source.ours}",
         STYLE,
         PAGE_STYLE,
         _counts(tally(own)["all"]),
         *_head(number, source, found),
         *_new(source, found, texts),
+        "## Section by section",
+        "For each figure, table, equation or listing stands here in words what it shows, and what this book has made "
+        "in its place; the claims stand below.",
+        claim_filter(),
     ]
     shown: set[str] = set()
     for section in source.sections:
@@ -447,7 +453,7 @@ def _card(row: dict, claim: Claim, record: dict | None) -> str:
         entries["remark"] = _text(claim.remark)
     how = f' <a href="scoreboard.html#{anchor(claim.id)}">how it is decided</a>' if record else ""
     head = f"<p>{scaled_badge(row)} <strong>{claim.id}</strong> {_text(claim.statement)}{how}</p>"
-    return f'<div class="claim" id="{anchor(claim.id)}">{head}{_list(entries)}</div>'
+    return f'<div class="claim" id="{anchor(claim.id)}"{_data(row)}>{head}{_list(entries)}</div>'
 
 
 def _plain(text: str) -> str:

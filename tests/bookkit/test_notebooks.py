@@ -154,6 +154,22 @@ def test_no_claim_is_judged_in_a_removed_cell(name):
 
 
 @pytest.mark.parametrize("name", NOTEBOOKS)
+def test_what_is_made_for_the_page_is_shown_there(name):
+    """A table that does not end its cell is lost unless it is displayed, and nobody sees that it is."""
+    made = {"provenance", "table", "verdicts"}
+    lost = []
+    for number, cell in code_cells(source(name)):
+        parts = code_of(cell)
+        bare = [inner for part in parts for inner in ast.walk(part) if isinstance(inner, ast.Expr)]
+        lost += [
+            (number, ast.unparse(inner))
+            for inner in bare
+            if isinstance(inner.value, ast.Call) and ast.unparse(inner.value.func) in made and inner is not parts[-1]
+        ]
+    assert lost == [], "end the cell with it, or display(...) it"
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
 def test_code_on_the_page_uses_no_name_of_a_removed_cell(name):
     """But for the variables of loops, which every loop assigns anew."""
     removed, lost = {}, []

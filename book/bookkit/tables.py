@@ -59,7 +59,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence], form: str = ".3g", c
 
     columns: a heading with its unit for each column. rows: of as many cells, of which the first names the row. A cell
     is a text, shown as it is; a number, `written` in the format `form` (a whole one in full); or several numbers,
-    written one after another.
+    written one after another, without separators of thousands.
     Raises ChapterError for a row of another length, and where there is no row.
 
     >>> table(("digits", "right, %"), [(10, 99.31), (20, [71.2, 80.9])], ".0f")
@@ -80,7 +80,8 @@ def _cell(cell, form: str) -> str:
     if isinstance(cell, str):
         return written(cell)
     values = np.asarray(cell)
-    if values.ndim:
-        return ", ".join(_cell(value, form) for value in values.ravel())
-    whole = values.dtype.kind in "iu"
-    return written(values.item(), "," if whole else form)
+    form = "," if values.dtype.kind in "iu" else form
+    if values.ndim == 0:
+        return written(values.item(), form)
+    # A comma between thousands would read as one between numbers.
+    return ", ".join(written(value, form.replace(",", "")) for value in values.ravel().tolist())

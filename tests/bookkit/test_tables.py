@@ -13,6 +13,10 @@ def test_cells_are_written_by_their_kind():
         ("what", "ours"), [("text", "a < b"), ("share", 0.5), ("steps", 12_000), ("seeds", [1.25, -2.0])], ".1f"
     )
     assert shown.rows == (("text", "a < b"), ("share", "0.5"), ("steps", "12,000"), ("seeds", "1.2, −2.0"))
+    assert table(("n", "steps"), [("each", [1000, 20_000]), ("mean", [1234.5, 0.5])], ",.0f").rows == (
+        ("each", "1000, 20000"),
+        ("mean", "1234, 0"),
+    )
     assert table(("n", "loss"), [(1000, torch.tensor(0.25)), (np.int64(20), np.float32(1))], ".2f").rows == (
         ("1,000", "0.25"),
         ("20", "1.00"),

@@ -1,7 +1,8 @@
 """Custom elements: figures that a reader moves in the browser, without a kernel.
 
-A module of book/_static/ defines and draws each. A page of the book loads the module from beside it; where a reader
-runs the notebook by hand, its source comes with the output, and with it that of what it imports.
+A module of book/_static/ defines and draws each. A page of the book loads it from beside the page
+(`bookkit.sphinx.classic`); where a reader runs the notebook by hand, its source comes with the output, and with it
+that of what it imports.
 """
 
 import base64

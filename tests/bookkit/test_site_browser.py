@@ -307,6 +307,15 @@ def test_paper_shows_what_is_folded_in_light_colours_and_no_bars(page):
     assert page.evaluate("document.documentElement.dataset.theme") == "dark" and folds.evaluate_all(shut) == before
 
 
+@pytest.mark.parametrize("tag", LIVE.split(", "))
+def test_what_is_moved_by_hand_draws_where_the_page_is_opened_as_a_file(page, tag):
+    """Browsers load no module from a file."""
+    name = next(name for name in CHAPTERS if f"<{tag} " in (SITE / name).read_text("utf8"))
+    page.goto((SITE / name).as_uri())
+    page.locator(f"{tag} :is(input, button):visible").first.wait_for()
+    assert [fault for fault in page.faults if not fault.startswith("asked for file:")] == []
+
+
 @pytest.mark.parametrize("name", FILTERED)
 def test_claims_can_be_filtered_where_the_page_is_opened_as_a_file(page, name):
     page.goto((SITE / name).as_uri())

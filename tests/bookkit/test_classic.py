@@ -67,6 +67,21 @@ def test_a_page_loads_one_script_and_a_page_without_elements_none(site):
     assert (site / "plain.html").read_text("utf8") == "<p>1 + 1</p>"
 
 
+def test_a_module_that_changed_becomes_a_new_script_though_no_page_was_written_again(tmp_path, monkeypatch):
+    for folder in ("book/claims", "book/_static", "html/_static"):
+        (tmp_path / folder).mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    app = SimpleNamespace(outdir=tmp_path / "html", builder=SimpleNamespace(format="html"))
+    (tmp_path / "html" / "page.html").write_text(LOAD, "utf8")
+    for number in (1, 2):
+        for folder in ("book", "html"):  # the build copies it
+            (tmp_path / folder / "_static" / "wave.mjs").write_text(f"console.log({number});\n", "utf8")
+            (tmp_path / folder / "_static" / "parts.mjs").write_text(PARTS, "utf8")
+        load_scripts(app, None)
+        assert f"console.log({number});" in (tmp_path / "html/_static/wave.js").read_text("utf8")
+    assert not (tmp_path / "html/_static/parts.js").exists()
+
+
 def test_a_build_that_failed_is_left_alone(tmp_path):
     (tmp_path / "page.html").write_text(LOAD, "utf8")
     load_scripts(SimpleNamespace(outdir=tmp_path, builder=SimpleNamespace(format="html")), ValueError())

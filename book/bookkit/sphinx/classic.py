@@ -36,14 +36,17 @@ def without_modules(page: str) -> str:
 
 
 def load_scripts(app, problem: Exception | None) -> None:
-    """On every page that was written, and write the scripts."""
+    """On every page that was written, and write the scripts; anew those of pages that an earlier build wrote."""
     if problem is not None or app.builder.format != "html":
         return
+    static = Path(app.outdir, "_static")
+    names = {module.stem for module in static.glob("*.mjs") if module.with_suffix(".js").exists()}
     for path in Path(app.outdir).rglob("*.html"):
         page = path.read_text("utf8")
-        for name in {found["name"] for found in LOADED.finditer(page)}:
-            Path(app.outdir, "_static", f"{name}.js").write_text(classic(f"{name}.mjs"), "utf8")
+        names |= {found["name"] for found in LOADED.finditer(page)}
         path.write_text(without_modules(page), "utf8")
+    for name in names:
+        (static / f"{name}.js").write_text(classic(f"{name}.mjs"), "utf8")
 
 
 def setup(app) -> dict:

@@ -133,9 +133,9 @@ def share(wrong: int, tried: int) -> str:
 
 def table(entries: tuple[Entry, ...]) -> Table:
     """Entries, but for their sources; those that fail come first."""
-    wrong = "board's test, %", "random, %", "hard, %"
+    wrong = "board, %", "random, %", "hard, %"
     return bookkit.table(
-        ("entry", "size", "made", *wrong, "tried, million", "least lead", "fails on"),
+        ("entry", "size", "made", *wrong, "tried, M", "least lead", "fails on"),
         (
             (
                 one.author,
@@ -146,7 +146,7 @@ def table(entries: tuple[Entry, ...]) -> Table:
                 share(one.hard[1], one.hard[0]),
                 (one.random[0] + one.hard[0] + one.near) / 1e6,
                 with_power(f"{one.lead:.2g}"),
-                (one.fails or "none\u00a0found").replace("+", "\u00a0+ "),
+                (one.fails or "none\u00a0found").replace("+", " + "),
             )
             for one in sorted(entries, key=lambda one: one.fails is None)
         ),

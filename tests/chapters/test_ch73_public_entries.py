@@ -22,7 +22,7 @@ def test_no_entry_is_listed_twice_and_the_smallest_come_first():
 
 
 def test_the_table_shows_what_was_measured():
-    assert table((WRONG,)).rows == (("somebody", "40", "trained", "0.1", "0.04", "0", "1.00", "−0.25", "1\u00a0+ 2"),)
+    assert table((WRONG,)).rows == (("somebody", "40", "trained", "0.1", "0.04", "0", "1.00", "−0.25", "1 + 2"),)
 
 
 def test_its_entries_that_fail_come_first_and_the_smallest_of_either_kind():

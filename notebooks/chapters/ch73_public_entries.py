@@ -13,6 +13,9 @@ of evindor's entry are those of its web page, which are rounded to six decimals.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import bookkit
+from bookkit.tables import Table
+
 BOARD = 10_010  # sums of the board's own test
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -125,26 +128,27 @@ def with_power(number: str) -> str:
 
 def share(wrong: int, tried: int) -> str:
     """In percent, two digits of it."""
-    return f"{100 * wrong / tried:.2g}\u00a0%" if wrong else "0"
+    return f"{100 * wrong / tried:.2g}" if wrong else "0"
 
 
-def table(entries: tuple[Entry, ...]) -> str:
-    """Entries as HTML, but for their sources; those that fail come first."""
-    headings = "entry", "size", "made", "board's test", "random", "hard", "tried", "least lead", "fails on"
-    rows = (
+def table(entries: tuple[Entry, ...]) -> Table:
+    """Entries, but for their sources; those that fail come first."""
+    wrong = "board, %", "random, %", "hard, %"
+    return bookkit.table(
+        ("entry", "size", "made", *wrong, "tried, M", "least lead", "fails on"),
         (
-            one.author,
-            one.parameters,
-            "trained" if one.trained else "by\u00a0hand",
-            share(BOARD - one.board, BOARD),
-            share(one.random[1], one.random[0]),
-            share(one.hard[1], one.hard[0]),
-            f"{(one.random[0] + one.hard[0] + one.near) / 1e6:.2f}M",
-            with_power(f"{one.lead:.2g}"),
-            (one.fails or "none\u00a0found").replace("+", "\u00a0+ "),
-        )
-        for one in sorted(entries, key=lambda one: one.fails is None)
+            (
+                one.author,
+                one.parameters,
+                "trained" if one.trained else "by\u00a0hand",
+                share(BOARD - one.board, BOARD),
+                share(one.random[1], one.random[0]),
+                share(one.hard[1], one.hard[0]),
+                (one.random[0] + one.hard[0] + one.near) / 1e6,
+                with_power(f"{one.lead:.2g}"),
+                (one.fails or "none\u00a0found").replace("+", " + "),
+            )
+            for one in sorted(entries, key=lambda one: one.fails is None)
+        ),
+        ".2f",
     )
-    head = "".join(f'<th scope="col">{name}</th>' for name in headings)
-    body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
-    return f'<table class="dataframe"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'

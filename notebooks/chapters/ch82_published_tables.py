@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 import torch
-from IPython.display import HTML, display
+from IPython.display import display
 from torch.utils.flop_counter import FlopCounterMode
 
 from arithlib import checkpoints, experiments
@@ -16,7 +16,8 @@ from arithlib.exact_match import length_grid
 from arithlib.experiments import Experiment, abacus
 from arithlib.experiments.abacus import AbacusExperiment
 from arithlib.models.looped import LoopedConfig
-from bookkit import published
+from bookkit import published, table
+from bookkit.tables import Table
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,7 @@ def here(pattern: str | None, train: str = "") -> list[Trained]:
 
 def side_by_side(
     title: str, rows: list[Row], train: str = "", minutes: Mapping[str, float] | None = None
-) -> tuple[HTML, list[Trained]]:
+) -> tuple[Table, list[Trained]]:
     """One of `tables`: percent right in the source, on a core and at the published width; and the runs of that width.
 
     train: as in `here`. minutes: of a card for all seeds of a row, by label; one more column.
@@ -128,11 +129,8 @@ def side_by_side(
         trained += large
         cells = [row.label, "-" if row.published is None else f"{row.published:.1f}"]
         cells += [_mean(here(row.small), "-"), _mean(large, "not yet")]
-        lines.append([*cells, *([f"{minutes[row.label]:.1f}"] if minutes else [])])
-    names = "".join(f'<th scope="col">{name}</th>' for name in head)
-    body = "".join(f"<tr>{''.join(f'<td>{value}</td>' for value in cells)}</tr>" for cells in lines)
-    top = f"<caption>{title}</caption><thead><tr>{names}</tr></thead>"
-    return HTML(f'<table class="dataframe">{top}<tbody>{body}</tbody></table>'), trained
+        lines.append([*cells, *([minutes[row.label]] if minutes else [])])
+    return table(head, lines, ".1f", caption=title), trained
 
 
 def _mean(runs: list[Trained], missing: str) -> str:
@@ -146,10 +144,10 @@ def show_large(tables: Mapping[str, list[Row]], train: bool) -> list[Trained]:
     """
     trained = []
     for title, rows in tables.items():
-        table, runs = side_by_side(title, rows, "*" if train else "")
+        shown, runs = side_by_side(title, rows, "*" if train else "")
         trained += runs
         if runs:
-            display(table)
+            display(shown)
         else:
             print(f'{title.partition(" (")[0]}: none yet; preset = "gpu" trains them')
     return trained

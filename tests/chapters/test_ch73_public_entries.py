@@ -1,7 +1,6 @@
 """What was measured of public entries does not contradict itself, and its table says it."""
 
 import pytest
-from bs4 import BeautifulSoup
 
 from chapters.ch73_public_entries import BOARD, ENTRIES, Entry, table, with_power
 
@@ -23,15 +22,11 @@ def test_no_entry_is_listed_twice_and_the_smallest_come_first():
 
 
 def test_the_table_shows_what_was_measured():
-    page = BeautifulSoup(table((WRONG,)), "html.parser")
-    [row] = [[cell.text for cell in row.find_all("td")] for row in page.tbody.find_all("tr")]
-    assert row == ["somebody", "40", "trained", "0.1\u00a0%", "0.04\u00a0%", "0", "1.00M", "−0.25", "1\u00a0+ 2"]
-    assert len(page.thead.find_all("th")) == len(row)
+    assert table((WRONG,)).rows == (("somebody", "40", "trained", "0.1", "0.04", "0", "1.00", "−0.25", "1 + 2"),)
 
 
 def test_its_entries_that_fail_come_first_and_the_smallest_of_either_kind():
-    page = BeautifulSoup(table(ENTRIES), "html.parser")
-    rows = [[cell.text for cell in row.find_all("td")] for row in page.tbody.find_all("tr")]
+    rows = table(ENTRIES).rows
     failing = ["+" in row[-1] for row in rows]
     assert failing == sorted(failing, reverse=True) and any(failing) and len(rows) == len(ENTRIES)
     listed = [(one.fails is None, one.trained, one.parameters) for one in ENTRIES]

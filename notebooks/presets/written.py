@@ -71,11 +71,6 @@ def presets():
             f"width-{d_model}", "plain", sizes, d_model=d_model, n_layers=n_layers, steps=2000,
             optimizer=replace(study.optimizer, lr=3e-3 * min(1, 64 / d_model)),
         )  # fmt: skip
-    # A larger network on the running text: does it learn the order of the lines in place of the sums?
-    yield of_style(
-        "text-128", "plain", few[1:2], reads="text", batch_size=12, d_model=128, n_layers=4,
-        optimizer=replace(study.optimizer, lr=1.5e-3),
-    )  # fmt: skip
     # The same as width 64 at the published learning rate, and for three times as long.
     published = replace(study.optimizer, lr=1e-3)
     yield of_style("rate", "plain", few[:2], steps=2000, optimizer=published)

@@ -158,8 +158,9 @@ class AbacusExperiment(Experiment):
         grid_double: (1, 20, 20) both operands to 2 N digits; by_loops: (1, 2 R) its mean after 1 to 2 R loops.
         grid_far: (1, 10, 10) both to 5 N. diagonal: (1, L) both of 1 to L digits, which fill the trained rows.
         by_offset: (1, k + 5) both of N digits, at every offset and five beyond.
-        Of an adder with a window, at its own offset, numbers of N, 2 N, ... 5 N digits: far: (1, 5) both operands of
-        one length, 4 CELL problems; far_grid: (1, 5, 5) every pair; far_repeated: (1, 5) 1...1 + 1 to 9...9 + 1.
+        Of an adder with a window, all at the offset for the longest, numbers of N, 2 N, ... 5 N digits: far: (1, 5)
+        both operands of one length, 4 CELL problems; far_grid: (1, 5, 5) every pair; far_repeated: (1, 5) 1...1 + 1
+        to 9...9 + 1.
         Of S snapshots, on sums of two numbers of n digits, evaluation_count for each n to N, snapshot_step: (S,),
         exact_match_by_digits: (S, N), and error_by_place: (S, M) share of wrong tokens at each place for n = N.
         """
@@ -221,19 +222,18 @@ class AbacusExperiment(Experiment):
 
     def _far(self, model):
         lengths = [times * self.task.max_digits for times in range(1, 6)]
+        offset, seed = self.with_room(lengths[-1]), 2**31 + 5 + 2 * self.seed
 
-        def grid(rows, columns, count, seed):
-            return length_grid(
-                model, self.task, rows, columns, count=count, seed=seed, offsets=self.with_room(5 * lengths[0])
-            )
+        def repeated(n):
+            sums = self.task.from_numbers([(int(f"{digit}" * n), 1) for digit in range(1, 10)], model.device)
+            return float(score(model, sums, offsets=offset).exact.double().mean())
 
-        repeated = [self.task.from_numbers([(int(f"{digit}" * n), 1) for digit in range(1, 10)]) for n in lengths]
-        seed = 2**31 + 5 + 2 * self.seed
+        grid = partial(length_grid, model, self.task, offsets=offset)
         with as_tested(model.device):
             measured = {
-                "far": [grid([n], [n], 4 * CELL, seed).item() for n in lengths],
-                "far_grid": grid(lengths, lengths, CELL, seed + 1),
-                "far_repeated": [float(score(model, sums).exact.double().mean()) for sums in repeated],
+                "far": [grid([n], [n], count=4 * CELL, seed=seed).item() for n in lengths],
+                "far_grid": grid(lengths, lengths, count=CELL, seed=seed + 1),
+                "far_repeated": [repeated(n) for n in lengths],
             }
         return {name: np.array([values]) for name, values in measured.items()}
 

@@ -295,9 +295,12 @@ class GivenAddresses(LoopedTransformer):
     """The same model with one address table for any scheme: whoever writes the text says which row each token has.
 
     config.positions is "none". Embeddings begin twenty times smaller than torch's, a choice of trials for chapter 76.
+    Raises ValueError for a config with a window: only digits have columns.
     """
 
     def __init__(self, config: LoopedConfig, seed: int = 0):
+        if config.window is not None:
+            raise ValueError(f"window = {config.window}: given addresses say nothing of columns; leave it None")
         super().__init__(config, seed)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed + 1)

@@ -65,10 +65,10 @@ def coupled(tokens: Tensor, offset: Tensor) -> Tensor:
 
 
 def far_columns(tokens: Tensor, window: int) -> Tensor:
-    """(B, T) tokens -> (B, T, T) True where a query stands more than `window` columns away from the digit of a key.
+    """(B, T) tokens -> (B, queries, keys) True where a query is more than `window` columns from the digit of a key.
 
-    A digit of an operand stands in its own column; from "=" on, a token stands in the column that it writes. Whatever
-    is no digit is near to all.
+    A digit of an operand stands in its own column; from "=" on, a token stands in the column that it writes. A key
+    that is no digit is near to all, and to the sign between the operands all keys are.
 
     >>> far_columns(torch.tensor([[3, 2, 1, 11, 6, 5, 4, 13]]), 1)[0, -1].tolist()  # "=" writes the first column
     [False, False, True, False, False, False, True, False]
@@ -147,8 +147,8 @@ class PositionTerms:
     """What the positions of T tokens among S contribute; each part is None where the scheme has none of it.
 
     embedding: (B, T, D) added to the input. on_qk: (B, T, H, K) added to queries and keys of every layer.
-    rotation: cosines and sines (T, K / 2) that turn queries and keys. bias: (H, T, S) or
-    (B, 1 or H, T, S) added to the scores.
+    rotation: cosines and sines (T, K / 2) that turn queries and keys.
+    bias: (H, T, S) or (B, 1 or H, T, S) added to the scores.
     """
 
     embedding: Tensor | None = None

@@ -52,7 +52,8 @@ class ClaimFilter extends HTMLElement {
     const choice = ([name, label]) => {
       const counts = new Map();
       for (const claim of this.claims) if (claim[name]) counts.set(claim[name], (counts.get(claim[name]) ?? 0) + 1);
-      if (counts.size < 2) return [];
+      const [first] = counts.values();
+      if (!first || first === this.claims.length) return [];
       const options = [...counts].map(([value, count]) => new Option(`${value} (${count})`, value));
       return [select(name, label, [new Option("all", ""), ...options])];
     };
@@ -76,9 +77,9 @@ class ClaimFilter extends HTMLElement {
     form.addEventListener("reset", () => setTimeout(() => this.show()));
     form.addEventListener("submit", (event) => event.preventDefault());
     // A link to what is not shown, from above or from the page's contents, shows everything before it is followed.
-    document.addEventListener("click", ({ target }) => {
+    document.addEventListener("click", ({ target, ctrlKey, metaKey }) => {
       const link = target.closest('a[href^="#"]');
-      if (!link || !document.getElementById(link.hash.slice(1))?.closest("[hidden]")) return;
+      if (!link || ctrlKey || metaKey || !document.getElementById(link.hash.slice(1))?.closest("[hidden]")) return;
       form.reset();
       this.show();
     });

@@ -60,7 +60,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence], form: str = ".3g", c
     columns: a heading with its unit for each column. rows: of as many cells, of which the first names the row. A cell
     is a text, shown as it is; a number, `written` in the format `form` (a whole one in full); or several numbers,
     written one after another, without separators of thousands.
-    Raises ChapterError for a row of another length, and where there is no row.
+    Raises ChapterError for a row of another length, for True or False in a cell, and where there is no row.
 
     >>> table(("digits", "right, %"), [(10, 99.31), (20, [71.2, 80.9])], ".0f")
     digits  right, %
@@ -68,11 +68,13 @@ def table(columns: Sequence[str], rows: Iterable[Sequence], form: str = ".3g", c
     20        71, 81
     """
     columns = tuple(columns)
-    lines = tuple((_cell(name, ""), *(_cell(cell, form) for cell in cells)) for name, *cells in rows)
-    if not lines:
+    rows = [tuple(row) for row in rows]
+    if not rows:
         raise ChapterError(f"a table of {', '.join(columns)} has no row")
-    if odd := next((line for line in lines if len(line) != len(columns)), None):
-        raise ChapterError(f"a table of {len(columns)} columns has a row of {len(odd)}: {', '.join(odd)}")
+    for row in rows:
+        if len(row) != len(columns):
+            raise ChapterError(f"a table of {len(columns)} columns has a row of {len(row)}: {row}")
+    lines = tuple((_cell(name, ""), *(_cell(cell, form) for cell in cells)) for name, *cells in rows)
     return Table(columns, lines, caption)
 
 
@@ -80,6 +82,8 @@ def _cell(cell, form: str) -> str:
     if isinstance(cell, str):
         return written(cell)
     values = np.asarray(cell)
+    if values.dtype.kind == "b":
+        raise ChapterError(f"a cell of a table is {cell}: say in words what is so")
     form = "," if values.dtype.kind in "iu" else form
     if values.ndim == 0:
         return written(values.item(), form)

@@ -49,8 +49,8 @@ def sharpened(model: LoopedTransformer, factor: float, heads: Tensor | None = No
 
 def windowed(model: LoopedTransformer, columns: int) -> LoopedTransformer:
     """The same weights in a model that sees, of all digits, those at most so many columns away."""
-    near = LoopedTransformer(dataclasses.replace(model.config, window=columns))
-    near.load_state_dict(model.state_dict())
+    near = copy.deepcopy(model)
+    near.config, near.positions.window = dataclasses.replace(model.config, window=columns), columns
     return near
 
 

@@ -127,7 +127,7 @@ def with_power(number: str) -> str:
 
 
 def share(wrong: int, tried: int) -> str:
-    """In percent, two digits of it."""
+    """Wrong sums in percent, two digits of it."""
     return f"{100 * wrong / tried:.2g}" if wrong else "0"
 
 
@@ -151,4 +151,5 @@ def table(entries: tuple[Entry, ...]) -> Table:
             for one in sorted(entries, key=lambda one: one.fails is None)
         ),
         ".2f",
+        caption="Board, random, hard: share of the sums there that are wrong.",
     )

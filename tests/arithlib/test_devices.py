@@ -44,6 +44,8 @@ def test_the_looped_transformer_however_its_input_returns(injection):
 
 
 def test_the_looped_transformer_with_addresses_of_its_own():
+    with pytest.raises(ValueError, match="say nothing of columns"):
+        GivenAddresses(LoopedConfig(**SMALL, window=1))
     model = GivenAddresses(LoopedConfig(**SMALL), seed=0)
     assert on_meta(model, tokens(), torch.ones(B, T, dtype=torch.long)).shape == (B, T, 15)
 

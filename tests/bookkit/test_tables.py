@@ -50,7 +50,12 @@ def test_a_page_gets_headings_for_rows_and_columns_and_nothing_unescaped():
     assert "<caption>x &amp; y</caption>" in page
 
 
-@pytest.mark.parametrize("rows", [[], [("only a name",)], [("one", 1), ("more", 1, 2)]])
+@pytest.mark.parametrize("rows", [[], [()], [("only a name",)], [("one", 1), ("more", 1, 2)]])
 def test_rows_that_fit_no_heading_are_refused(rows):
     with pytest.raises(ChapterError, match="row"):
         table(("what", "ours"), rows)
+
+
+def test_true_and_false_are_no_cells():
+    with pytest.raises(ChapterError, match="in words"):
+        table(("what", "ours"), [("proven", np.bool_(True))])

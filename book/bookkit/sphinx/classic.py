@@ -43,8 +43,9 @@ def load_scripts(app, problem: Exception | None) -> None:
     names = {module.stem for module in static.glob("*.mjs") if module.with_suffix(".js").exists()}
     for path in Path(app.outdir).rglob("*.html"):
         page = path.read_text("utf8")
-        names |= {found["name"] for found in LOADED.finditer(page)}
-        path.write_text(without_modules(page), "utf8")
+        if loaded := {found["name"] for found in LOADED.finditer(page)}:
+            names |= loaded
+            path.write_text(without_modules(page), "utf8")
     for name in names:
         (static / f"{name}.js").write_text(classic(f"{name}.mjs"), "utf8")
 

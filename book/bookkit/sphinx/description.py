@@ -92,4 +92,4 @@ def setup(app):
     app.connect("doctree-read", keep_opening)
     app.connect("html-page-context", add_description)
     app.connect("html-page-context", add_openings)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}
+    return {"env_version": 1, "parallel_read_safe": True, "parallel_write_safe": True}

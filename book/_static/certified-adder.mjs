@@ -131,7 +131,7 @@ export const contextAt = (a, b, written, i) => {
  * met before is not computed again. It stops as arithlib.streaming.Stream does: at the end token, after any other
  * token that is no digit, or two tokens after the longer number.
  */
-export function* addition(run, a, b, turn = 4096) {
+export function* addition(run, a, b, turn = 1024) {
   const longest = max(a.length, b.length);
   const written = new Uint8Array(longest + 2);
   const known = new Int8Array(1 << 20).fill(ABSENT);
@@ -527,7 +527,8 @@ const CONTENT = `
   }
   legend { padding: 0 0.5rem 0 0; font-weight: 600; }
   progress { width: 100%; accent-color: var(--pst-color-primary, #0a5c80); }
-  .row { display: flex; flex-wrap: wrap; gap: 0.5rem; }
+  .row { display: flex; flex-wrap: wrap; gap: 0.5rem; align-items: center; }
+  .row progress { flex: 1 1 8rem; width: auto; }
   p { margin: 0; overflow-wrap: anywhere; }
   #seen { min-height: 4.2em; }
   :host([brief]) #seen { min-height: 2.8em; }
@@ -543,7 +544,11 @@ const CONTENT = `
     <label>First number <textarea id="a" inputmode="numeric" spellcheck="false" autocomplete="off"></textarea></label>
     <label>Second number <textarea id="b" inputmode="numeric" spellcheck="false" autocomplete="off"></textarea></label>
   </div>
-  <div class="row"><button type="button" id="million">Two random numbers of ${grouped(MOST)} digits</button></div>
+  <div class="row">
+    <button type="button" id="million">Two random numbers of ${grouped(MOST)} digits</button>
+    <progress id="added" aria-label="Share of the sum that is written" max="1" value="0" hidden></progress>
+    <p id="columns" hidden></p>
+  </div>
   <p id="seen" role="status"></p>
   <details open>
   <summary id="inside">What each head reads in a column</summary>
@@ -579,6 +584,8 @@ const CONTENT = `
   </fieldset>
 </section>
 <slot></slot>`;
+
+const WATCHED = { add: ["added", "columns"], prove: ["progress", "looked"] }; // the bar and the count of a job
 
 const signed = (value) => (value < 0 ? `−${-value}` : value > 0 ? `+${value}` : "0");
 
@@ -638,18 +645,33 @@ class CertifiedAdder extends HTMLElement {
     if (this.#at(id).textContent !== words) this.#at(id).textContent = words; // else it would be said again
   }
 
+  /** A bar and a count of how far a job is, gone without a share; not a status, which would be said at every step. */
+  #reached(kind, share, words = "") {
+    const [bar, count] = WATCHED[kind];
+    for (const id of [bar, count]) this.#at(id).hidden = share === undefined;
+    this.#at(bar).value = share ?? 0;
+    this.#say(count, words);
+  }
+
   /** Add the two numbers, and show the column chosen, or the first in which the sum is wrong. */
   async #add(whereWrong = false) {
     const [a, b] = ["a", "b"].map((name) => digits(this.#at(name).value));
     this.#jobs.add = undefined;
+    this.#reached("add");
     const none = [["first", a], ["second", b]].filter(([, number]) => !number).map(([name]) => name);
-    const long = !none.length && max(a.length, b.length) > MOST;
+    const longest = none.length ? 0 : max(a.length, b.length);
+    const long = longest > MOST;
     this.shadowRoot.querySelector("section").classList.toggle("idle", long || none.length > 0);
     if (none.length) return this.#say("seen", `Type a whole number of 0 or more as ${none.join(" and ")} number.`);
     if (long) return this.#say("seen", `More than ${grouped(MOST)} digits: the network could, but not this page.`);
-    const share = ({ written }) => this.#say("seen", `${grouped(written.length)} digits are written.`);
-    const last = await this.#steps("add", addition(this.#run, a, b), share);
+    const show = ({ written }) => {
+      const done = min(written.length, longest);
+      this.#say("seen", "Adding.");
+      this.#reached("add", done / longest, `${grouped(done)} of ${grouped(longest)} columns`);
+    };
+    const last = await this.#steps("add", addition(this.#run, a, b), show);
     if (!last) return;
+    this.#reached("add");
     this.#say("seen", describe(a, b, last));
     this.#sum = { a, b, written: last.written };
     this.#at("column").max = last.written.length; // which also holds back a column beyond it
@@ -689,7 +711,7 @@ class CertifiedAdder extends HTMLElement {
     this.#say("last", values.length - 1);
     this.#at("change").setAttribute("aria-valuetext", signed(this.#by));
     this.#jobs.prove = undefined; // it was about other weights
-    this.#watched(false);
+    this.#reached("prove");
     this.#say("proof", "");
     this.#at("show").hidden = true;
     const there = Number.isInteger(entry) && 0 <= entry && entry < values.length;
@@ -728,20 +750,13 @@ class CertifiedAdder extends HTMLElement {
     this.#say("changed", `Wrong in ${grouped(wrong)} of ${count}, most of all at ${place}; ${goesWrong}.`);
   }
 
-  /** Whether a bar and a count show how far the proof is; not a status, which would be said at every step. */
-  #watched(on) {
-    for (const id of ["progress", "looked"]) this.#at(id).hidden = !on;
-    this.#say("looked", "");
-    this.#at("progress").value = 0;
-  }
-
   async #prove() {
-    this.#watched(true);
+    this.#reached("prove", 0);
     this.#say("proof", "Checking.");
     const show = ({ looked, contexts = this.#all.length, round = 1, rounds = 1 }) => {
-      this.#at("progress").value = (round - 1 + looked / contexts) / rounds;
       const arithmetic = rounds > 1 && round === 1 ? "exact arithmetic" : "float32";
-      this.#say("looked", `${grouped(looked)} of ${grouped(contexts)} situations, in ${arithmetic}`);
+      const words = `${grouped(looked)} of ${grouped(contexts)} situations, in ${arithmetic}`;
+      this.#reached("prove", (round - 1 + looked / contexts) / rounds, words);
     };
     try {
       const words = this.#changed ? await this.#proven(show) : await this.#certified(show);
@@ -751,7 +766,7 @@ class CertifiedAdder extends HTMLElement {
       if (!(problem instanceof Rejected)) throw problem;
       this.#say("proof", `Rejected: ${problem.message}.`);
     }
-    this.#watched(false);
+    this.#reached("prove");
   }
 
   async #certified(show) {

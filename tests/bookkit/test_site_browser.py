@@ -163,6 +163,8 @@ def test_a_page_can_be_read(page, name, thin_out):
     too_wide = "all => all.filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.textContent.slice(0, 60))"
     listings = page.locator("article pre:visible")
     assert listings.evaluate_all(too_wide) == [], "code or what it prints is cut off"
+    tables = page.locator("article .cell_output .text_html:visible")
+    assert tables.evaluate_all(too_wide) == [], "a table or a live element has to be scrolled sideways"
     assert page.locator("svg[data-icon]").count() and not page.locator("svg[data-icon] animate").count(), "no icon"
     page.wait_for_function(TAB_STOPS_ARE_SET)
     page.evaluate(SHORTEN)

@@ -138,6 +138,7 @@ def test_the_page_of_a_source_has_its_parts_in_order():
     ]
     assert "{image} /figures/norms.svg" in page and "Norms &amp; more." in page
     assert "It says" not in page  # the words stand on the page of errors
+    assert "[where we were wrong](errors.md#where-we-were-wrong)" in page
 
 
 def test_the_claims_of_a_source_can_be_chosen_among_once_its_main_ones_were_listed():

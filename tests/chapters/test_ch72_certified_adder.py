@@ -16,10 +16,12 @@ from arithlib.certify import addition, certificates, checker
 from arithlib.streaming import WINDOW_DISTANCE, WINDOW_NUMBER, context_logits
 from arithlib.tokenizer import ALPHABET
 from bookkit.build.checks import check_site
+from bookkit.web_components import whole_source
 from chapters.ch72_certified_adder import NETWORK, CertifiedAdder, describe
 
 MODULE = Path(__file__).resolve().parents[2] / "book" / "_static" / "certified-adder.mjs"
 START = CertifiedAdder(99_995, 17)
+FIRST_LOAD = 300_000  # bytes of script and weights
 READ = """
   const m = await import('/_static/certified-adder.mjs');
   const element = document.querySelector('certified-adder');
@@ -39,6 +41,13 @@ def test_words_tell_a_wrong_sum_from_a_right_one(monkeypatch):
     assert "= 100012. That is right. It met 6 different situations" in describe(99_995, 17)
     monkeypatch.setattr("chapters.ch72_certified_adder.add", lambda *_: 100_022)
     assert "= 100022. That is wrong: the sum is 100012." in describe(99_995, 17)
+
+
+def test_weights_and_script_stay_below_the_limit_of_a_first_load():
+    given = in_the_book(START).partition("<script")[0]  # with its weights, its certificate and its words
+    weights = checkpoints.find(NETWORK).joinpath(f"{NETWORK}.safetensors").read_bytes()
+    assert base64.b64encode(weights).decode() in given
+    assert len(given.encode()) + len(whole_source(MODULE.name).encode()) < FIRST_LOAD
 
 
 # --- in a browser ---
@@ -198,6 +207,37 @@ def test_a_reader_adds_looks_and_checks(shown):
     shown.get_by_label("First number").fill("-1")
     assert said(shown, "seen", "Type") == "Type a whole number of 0 or more as first number."
     assert not shown.get_by_role("slider", name="Column").is_visible()
+
+
+@pytest.mark.browser
+def test_while_long_numbers_are_added_a_bar_rises_and_is_gone_at_the_end(shown):
+    said(shown, "seen", "The network")
+    shown.evaluate(
+        """() => {
+          let now = 0;
+          performance.now = () => now += 1000;  // on a machine so slow that it shows each step
+          window.reached = [];
+          const within = document.querySelector('certified-adder').shadowRoot;
+          const [bar, columns] = ['added', 'columns'].map(id => within.getElementById(id));
+          const note = () => bar.checkVisibility() && window.reached.push([bar.value, columns.textContent]);
+          new MutationObserver(note).observe(columns, { childList: true });
+        }"""
+    )
+    draw = random.Random(2)
+    a, b = ("".join(draw.choices("123456789", k=20_000)) for _ in range(2))
+    shown.get_by_label("First number").fill(a)
+    shown.get_by_label("Second number").fill(b)
+    words = said(shown, "seen", f"The network writes {a[:30]} … {a[-30:]} (20,000 digits) + {b[:30]} … {b[-30:]}")
+    assert "That is right" in words
+    ending = " of 20,000 columns"
+    told = [(share, words) for share, words in shown.evaluate("reached") if words.endswith(ending)][-15:]
+    shares = [share for share, _ in told]
+    assert len({*shares}) == 15 and shares == sorted(shares) and 0 < shares[0] < shares[-1] == 1
+    assert [int(words.removesuffix(ending).replace(",", "")) / 20_000 for _, words in told] == shares
+    bar = shown.get_by_role("progressbar", name="Share of the sum that is written", include_hidden=True)
+    assert bar.count() == 1 and not bar.is_visible()
+    columns = shown.locator("certified-adder #columns")
+    assert not columns.is_visible() and columns.get_attribute("role") is None
 
 
 @pytest.mark.browser

@@ -304,7 +304,10 @@ def _head(number: str, source: Source, found: Found) -> Iterator[str]:
             f"**{slip.where}.** {slip.text} {evidence(slip.figures, slip.claims, found)}" for slip in source.errors
         ]
         yield "## What is wrong in it\n\n" + findings(texts, found.records, found.claims)
-        yield "With the words in question, and beside those of the other sources: {doc}`errors`."
+        yield (
+            "With the words in question, and beside those of the other sources: {doc}`errors`. At its end stands "
+            "[where we were wrong](errors.md#where-we-were-wrong), with what we took for an error first."
+        )
 
 
 def _entry(claim: Claim, row: dict) -> str:

@@ -77,9 +77,10 @@ class ClaimFilter extends HTMLElement {
     form.addEventListener("reset", () => setTimeout(() => this.show()));
     form.addEventListener("submit", (event) => event.preventDefault());
     // A link to what is not shown, from above or from the page's contents, shows everything before it is followed.
-    document.addEventListener("click", ({ target, ctrlKey, metaKey }) => {
-      const link = target.closest('a[href^="#"]');
-      if (!link || ctrlKey || metaKey || !document.getElementById(link.hash.slice(1))?.closest("[hidden]")) return;
+    document.addEventListener("click", (event) => {
+      const link = event.target.closest('a[href^="#"]');
+      const elsewhere = event.ctrlKey || event.metaKey || event.shiftKey || event.altKey;
+      if (!link || elsewhere || !document.getElementById(link.hash.slice(1))?.closest("[hidden]")) return;
       form.reset();
       this.show();
     });

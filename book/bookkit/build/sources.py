@@ -306,7 +306,7 @@ def _head(number: str, source: Source, found: Found) -> Iterator[str]:
         yield "## What is wrong in it\n\n" + findings(texts, found.records, found.claims)
         yield (
             "With the words in question, and beside those of the other sources: {doc}`errors`. At its end stands "
-            "[where we were wrong](errors.md#where-we-were-wrong), with what we took for an error first."
+            "[where we were wrong](errors.md#where-we-were-wrong)."
         )
 
 

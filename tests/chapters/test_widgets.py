@@ -11,6 +11,7 @@ from bs4 import BeautifulSoup
 
 from arithlib.analysis.helix import helix_columns
 from bookkit.claims import repo_root
+from bookkit.sphinx.classic import classic, without_modules
 from bookkit.web_components import whole_source
 from chapters import (
     ch11_grokked_network,
@@ -240,3 +241,19 @@ def test_two_cells_can_show_it_and_one_can_be_moved(notebook, name):
     moved = notebook.locator(name).last
     moved.locator(case.place).filter(has_text=case.enters[1]).wait_for()
     assert notebook.locator(name).first.locator(f"#{case.name}").input_value() != case.enters[0]
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("name", CASES)
+def test_a_page_that_is_opened_as_a_file_draws_it(page, tmp_path, name):
+    """By its script of the older kind, in which nothing is exported."""
+    for folder in ("_static", "notebooks"):
+        (tmp_path / folder).mkdir()
+    written = tmp_path / "notebooks" / "page.html"
+    written.write_text(PAGE.replace("<body>", "<body>" + without_modules(in_the_book(CASES[name].shown))), "utf8")
+    (tmp_path / "_static" / f"{name}.js").write_text(classic(f"{name}.mjs"), "utf8")
+    page.goto(written.as_uri())
+    assert told(page, CASES[name].place, CASES[name].before) == CASES[name].before
+    page.locator(f"#{CASES[name].name}").fill(CASES[name].enters[0])
+    assert told(page, CASES[name].place, CASES[name].enters[1]) == CASES[name].enters[1]
+    assert [fault for fault in page.faults if not fault.startswith("asked for file:")] == []

@@ -185,7 +185,7 @@ def test_a_typed_sum_is_marked_where_it_breaks_as_the_offset_moves(shown):
     """Right up to the largest offset of training, wrong from the next one on, in the columns torch gets wrong."""
     largest = checkpoints.read(NETWORK).experiment.offsets.k - 1
     a, b = "271828", "314159"
-    for label, number in (("First number", a), ("Second number", b)):
+    for label, number in (("First number,", a), ("Second number,", b)):
         shown.get_by_label(label).fill(number)
     right, breaks = str(int(a) + int(b)), {}
     for offset in (0, largest, largest + 1, OFFSETS):

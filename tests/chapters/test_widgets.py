@@ -117,7 +117,8 @@ def test_script_and_weights_stay_below_the_limit_of_a_first_load(name):
 
 # --- in a browser ---
 
-PAGE = """<!doctype html><html lang="en"><head><title>A notebook</title><link rel="icon" href="data:,"></head>
+PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>A notebook</title><link rel="icon" href="data:,"></head>
 <body></body></html>"""
 
 # A model like anywidget's, and an account of what an element keeps: listeners, observers, timers and frames.

@@ -167,6 +167,8 @@ def _card(row: dict, claim: Claim) -> str:
         "scale": _text(row["scale"]),
         "measured in": measured_in(row),
     }
+    if claim.remark:
+        entries["remark"] = _text(claim.remark)
     head = f"<p>{scaled_badge(row)} <strong>{row['id']}</strong> {_text(row['statement'])}</p>"
     return f'<div class="claim" id="{anchor(row["id"])}"{_data(row)}>{head}{_list(entries)}{_decided(claim)}</div>'
 

@@ -18,15 +18,16 @@ from bookkit.build.comparison import distance, drawing
 from bookkit.build.execute import duration
 from bookkit.build.reader_notes import PLUS_MINUS
 from bookkit.claims import (
+    AS_LARGE,
     BECAUSE,
     INTERACTIVE,
     NOT_ATTEMPTED,
-    NOT_SEEN,
     REDUCED,
     Claim,
     ClaimError,
     Measurement,
     Number,
+    Scale,
     find_claim,
     load_claims,
     read_records,
@@ -48,6 +49,9 @@ SOURCES = {
     "nanda2023": ("nanda2023", "Progress measures for grokking"),
 }
 
+# A reduced setting is much smaller where ours has this part, or less, of what the source's has of any quantity.
+MUCH_SMALLER, SMALL_PART = "much smaller", 1 / 100
+
 # In the page itself: a browser that opens the page as a file loads no module from beside it.
 FILTER = Path(__file__).resolve().parents[2] / "_static" / "claim-filter.mjs"
 
@@ -56,6 +60,11 @@ RUN = {
     "notebook": str, "status": str, "started": str, "seconds": int | float, "peak_memory_mb": int | float | None,
     "threads": int, "device": str, "parameters": dict, "versions": dict,
 }  # fmt: skip
+
+LEVELS = (
+    f"A badge says at what scale a verdict was reached: *reduced* where ours has less than 1/{1 / AS_LARGE:.0f} of "
+    f"the source's weights or examples, *{MUCH_SMALLER}* from 1/{1 / SMALL_PART:.0f} on."
+)
 
 STYLE = """<style>
 .score-bar { display: flex; gap: 2px; height: 1rem; margin: 0.4rem 0; }
@@ -105,7 +114,7 @@ def scoreboard_page(rows: list[dict], claims: Mapping[str, Claim], numbers: Coll
         f"{len(rows)} claims from {len(counts)} sources, {measured} of them measured so far. A rule, written down in "
         "`book/claims` beside the claim, computed each verdict from what a notebook measured when this book was "
         "built: *how it is decided* shows it, and the links lead to the table or the figure where the numbers can be "
-        f"seen. {PLUS_MINUS} `python -m bookkit score` prints the same in a terminal.",
+        f"seen. {LEVELS} {PLUS_MINUS} `python -m bookkit score` prints the same in a terminal.",
         STYLE,
         _counts(everything),
         drawing(rows),
@@ -164,7 +173,7 @@ def _card(row: dict, claim: Claim) -> str:
     entries |= {
         "published": _text(row["published"] or "no number"),
         "ours": _text(row["measured"]) + (f" <small>({_text(row['spread'])})</small>" if row["spread"] else ""),
-        "scale": _text(row["scale"]),
+        "scale": _text(scale_words(row["scale"])),
         "measured in": measured_in(row),
     }
     if claim.remark:
@@ -180,18 +189,29 @@ def measured_in(row: dict) -> str:
     return where + (f', <a href="{page}#{row["figure"]}">its figure</a>' if row["figure"] else "")
 
 
+def level(scale: Scale) -> str:
+    """The kind of a scale, in which a reduced one and one that is much smaller are two."""
+    much = scale.kind == REDUCED and min(scale.factors.values()) <= SMALL_PART
+    return MUCH_SMALLER if much else scale.kind
+
+
+def scale_words(scale: Scale, least: bool = False) -> str:
+    """A scale and how much smaller ours is: in every quantity, or in that with the least part alone."""
+    factors = dict(sorted(scale.factors.items(), key=lambda item: item[1])[:1]) if least else scale.factors
+    return level(scale) + str(Scale(scale.kind, factors)).removeprefix(scale.kind)
+
+
 def scaled_badge(row: dict) -> str:
     """The badge of a verdict and at what scale it was reached, so that one does not read either for the other."""
-    if row["scale"] is None or row["verdict"] == NOT_SEEN:  # which says so itself
+    if row["scale"] is None:
         return badge(row["verdict"])
-    kind = "reduced scale" if row["scale"].kind == REDUCED else row["scale"].kind
-    return f"{badge(row['verdict'])} <small>({_text(kind)})</small>"
+    return f"{badge(row['verdict'])} <small>({_text(scale_words(row['scale'], least=True))})</small>"
 
 
 def _data(row: dict) -> str:
     """What `claim_filter` chooses by, as data attributes."""
     number = f"Source {row['source']}" if row["source"].isdigit() else row["source"]
-    data = {"source": number, "verdict": row["verdict"], "scale": row["scale"] and row["scale"].kind}
+    data = {"source": number, "verdict": row["verdict"], "scale": row["scale"] and level(row["scale"])}
     apart = distance(row["beside"])
     data |= {"chapter": row["notebook"], "distance": "Infinity" if apart == math.inf else apart}
     return "".join(f' data-{name}="{_text(value)}"' for name, value in data.items() if value is not None)

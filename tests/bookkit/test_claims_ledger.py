@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from bookkit.build.pages import read_not_compared
 from bookkit.claims import (
     BECAUSE,
     NOT_ATTEMPTED,
@@ -133,6 +134,15 @@ def test_a_verdict_that_falls_short_is_explained():
     short = [id for id, verdict in verdicts.items() if verdict not in (REPRODUCED, NOT_ATTEMPTED)]
     assert len(short) > 100
     assert [id for id in short if len((CLAIMS[id].remark or "").split()) < 8] == []
+
+
+def test_a_published_number_is_compared_with_ours_or_says_why_not():
+    reasons = read_not_compared(repo_root())
+    excused = Counter(id for entry in reasons for id in entry["claims"])
+    numbered = {claim.id for claim in CLAIMS.values() if claim.value is not None and claim.rule}
+    compared = {claim.id for claim in CLAIMS.values() if claim.compare}
+    assert numbered - compared == excused.keys() and set(excused.values()) == {1}
+    assert len(compared) >= 100 and all(len(entry["reason"].split()) > 8 for entry in reasons)
 
 
 def test_the_ledger_stays_readable_in_a_diff():

@@ -11,7 +11,7 @@ import pytest
 from bs4 import BeautifulSoup
 
 from bookkit.build import pages
-from bookkit.build.comparison import distance, drawing
+from bookkit.build.comparison import distance, drawing, left_out
 from bookkit.build.pages import (
     FILTER,
     NUMBER,
@@ -270,6 +270,22 @@ def test_every_pair_is_a_mark_that_says_what_it_is_and_leads_to_its_claim():
 def test_a_drawing_of_few_pairs_has_a_mark_for_each_and_none_at_all_without(pairs):
     svg = BeautifulSoup(drawing([a_row(beside=pairs)]), "html.parser")
     assert len(svg.find_all("a")) == len(pairs) and bool(svg.find("svg")) == bool(pairs)
+
+
+def test_a_negative_number_stands_at_the_edge_where_zero_does():
+    def height(ours):
+        svg = BeautifulSoup(drawing([a_row(beside=[("value", 34, ours), ("value", 10, 10)])]), "html.parser")
+        return svg.find("text", class_="mark")["y"]
+
+    assert height(-92) == height(0) != height(92)
+
+
+def test_what_is_not_drawn_says_why():
+    page = scoreboard_page(ROWS, claims_of(ROWS), (), [{"reason": "Other & else.", "claims": ["M-08", "M-09"]}])
+    fold = BeautifulSoup(page, "html.parser").find("details")
+    assert fold.summary.text.startswith("2 more claims have a published number")
+    assert fold.li.text == "Other & else. M-08, M-09" and fold.a["href"] == "#claim-m-08"
+    assert left_out([]) == ""
 
 
 RUN = {

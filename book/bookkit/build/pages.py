@@ -9,12 +9,12 @@ import math
 import os
 import platform
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import yaml
 
-from bookkit.build.comparison import distance, drawing
+from bookkit.build.comparison import distance, drawing, left_out
 from bookkit.build.execute import duration
 from bookkit.build.reader_notes import PLUS_MINUS
 from bookkit.claims import (
@@ -97,14 +97,24 @@ STYLE = """<style>
 def scoreboard_markdown(root: Path, build: Path) -> str:
     """The scoreboard page of the claims under `root` and what the notebooks recorded under `build`."""
     claims = load_claims(root / "book" / "claims")
-    return scoreboard_page(scoreboard(build / "records", claims), claims, source_numbers(root))
+    return scoreboard_page(
+        scoreboard(build / "records", claims), claims, source_numbers(root), read_not_compared(root)
+    )
 
 
-def scoreboard_page(rows: list[dict], claims: Mapping[str, Claim], numbers: Collection[str] = ()) -> str:
+def read_not_compared(root: Path) -> list[dict]:
+    """What book/not_compared.yaml holds, of a book that has one: reasons, and the claims for which each holds."""
+    path = root / "book" / "not_compared.yaml"
+    return yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else []
+
+
+def scoreboard_page(
+    rows: list[dict], claims: Mapping[str, Claim], numbers: Collection[str] = (), not_compared: Sequence[dict] = ()
+) -> str:
     """MyST markdown of the scoreboard: counts in all, then for each source its counts, claims measured and open.
 
     rows: of `bookkit.claims.scoreboard`. claims: by id, for the test and the rule behind each verdict. numbers: the
-    sources that have a page of their own.
+    sources that have a page of their own. not_compared: of `read_not_compared`.
     """
     counts = tally(rows)
     everything = counts.pop("all")
@@ -118,6 +128,7 @@ def scoreboard_page(rows: list[dict], claims: Mapping[str, Claim], numbers: Coll
         STYLE,
         _counts(everything),
         drawing(rows),
+        left_out(not_compared),
         claim_filter(),
     ]
     # Sources with a result come first, else in the order of the ledger.

@@ -115,10 +115,18 @@ def test_a_measured_claim_says_all_that_was_found_and_links_to_where(page):
     ],
 )
 def test_a_badge_says_at_what_scale_and_by_how_much(scale, words, chosen_by):
-    row = a_row(verdict="not seen at reduced scale", scale=scale)
-    assert scaled_badge(row) == f"{badge('not seen at reduced scale')} <small>({words})</small>"
+    row = a_row(scale=scale)
+    assert scaled_badge(row) == f"{badge('reproduced')} <small>({words})</small>"
     card = BeautifulSoup(page_of([row]), "html.parser").find(id="claim-m-08")
     assert card["data-scale"] == chosen_by and entries(card.dl)["scale"].startswith(chosen_by)
+
+
+@pytest.mark.parametrize(
+    "factor, words", [(1 / 75, "1/75 of the weights"), (0.01, "much smaller: 1/100 of the weights")]
+)
+def test_a_badge_does_not_say_twice_that_a_scale_is_reduced(factor, words):
+    unseen = scaled_badge(a_row(verdict="not seen at reduced scale", scale=Scale("reduced", {"weights": factor})))
+    assert unseen == f"{badge('not seen at reduced scale')} <small>({words})</small>"
 
 
 def test_a_badge_without_a_measurement_says_no_scale():
@@ -127,7 +135,7 @@ def test_a_badge_without_a_measurement_says_no_scale():
 
 def test_the_scoreboard_says_what_its_badges_mean_by_small():
     assert "*reduced* where ours has less than 1/2 of" in page_of(ROWS)
-    assert "*much smaller* from 1/100 on" in page_of(ROWS)
+    assert "*much smaller* at 1/100 or less" in page_of(ROWS)
 
 
 def test_a_remark_says_why_ours_differs():

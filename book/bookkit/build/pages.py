@@ -22,6 +22,7 @@ from bookkit.claims import (
     BECAUSE,
     INTERACTIVE,
     NOT_ATTEMPTED,
+    NOT_SEEN,
     REDUCED,
     Claim,
     ClaimError,
@@ -63,7 +64,7 @@ RUN = {
 
 LEVELS = (
     f"A badge says at what scale a verdict was reached: *reduced* where ours has less than 1/{1 / AS_LARGE:.0f} of "
-    f"the source's weights or examples, *{MUCH_SMALLER}* from 1/{1 / SMALL_PART:.0f} on."
+    f"the source's weights or examples, *{MUCH_SMALLER}* at 1/{1 / SMALL_PART:.0f} or less."
 )
 
 STYLE = """<style>
@@ -216,7 +217,10 @@ def scaled_badge(row: dict) -> str:
     """The badge of a verdict and at what scale it was reached, so that one does not read either for the other."""
     if row["scale"] is None:
         return badge(row["verdict"])
-    return f"{badge(row['verdict'])} <small>({_text(scale_words(row['scale'], least=True))})</small>"
+    words = scale_words(row["scale"], least=True)
+    if row["verdict"] == NOT_SEEN:  # which says itself that it is reduced
+        words = words.removeprefix(f"{REDUCED}: ")
+    return f"{badge(row['verdict'])} <small>({_text(words)})</small>"
 
 
 def _data(row: dict) -> str:

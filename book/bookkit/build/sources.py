@@ -31,6 +31,7 @@ from pathlib import Path
 import yaml
 
 from bookkit.build.pages import (
+    LEVELS,
     SOURCES,
     STYLE,
     _chapter,
@@ -47,6 +48,7 @@ from bookkit.build.pages import (
     source_numbers,
 )  # fmt: skip
 from bookkit.build.reader_notes import PLUS_MINUS
+from bookkit.build.runs import Runs
 from bookkit.claims import (
     INTERACTIVE,
     NOT_ATTEMPTED,
@@ -206,12 +208,14 @@ class Found:
     """What the notebooks recorded, by which a page is filled in.
 
     rows: of `scoreboard`, records: of `read_records`, by claim. figures: notebook and alternative text, by key.
+    runs: what was trained, there and here.
     """
 
     claims: Mapping[str, Claim]
     rows: Mapping[str, dict]
     records: Mapping[str, dict]
     figures: Mapping[str, tuple[str, str]]
+    runs: Runs = Runs()
 
     @classmethod
     def under(cls, root: Path, build: Path) -> "Found":
@@ -221,7 +225,8 @@ class Found:
             for path in sorted(records.glob("*/figures/*.json"))
             if path.parent.parent.name != INTERACTIVE
         }
-        return cls(claims, {row["id"]: row for row in scoreboard(records, claims)}, read_records(records), figures)
+        rows = {row["id"]: row for row in scoreboard(records, claims)}
+        return cls(claims, rows, read_records(records), figures, Runs.under(root))
 
 
 def source_pages(root: Path, build: Path) -> dict[str, bytes]:
@@ -268,7 +273,7 @@ def source_page(number: str, source: Source, found: Found, texts: Mapping[str, s
         *_new(source, found, texts),
         "## Section by section",
         "For each figure, table, equation or listing stands here in words what it shows, and what this book has made "
-        "in its place; the claims stand below.",
+        f"in its place; the claims stand below. {LEVELS}",
         claim_filter(),
     ]
     shown: set[str] = set()
@@ -440,10 +445,10 @@ def _claims(ids: tuple[str, ...], found: Found, shown: set[str]) -> Iterator[str
     for id in ids:
         if id not in shown:
             shown.add(id)
-            yield _card(found.rows[id], found.claims[id], found.records.get(id))
+            yield _card(found.rows[id], found.claims[id], found.records.get(id), found.runs)
 
 
-def _card(row: dict, claim: Claim, record: dict | None) -> str:
+def _card(row: dict, claim: Claim, record: dict | None, runs: Runs) -> str:
     """One claim: what is said and published, what we found, and where; without a record, what was published."""
     answer = claim.answer(row["verdict"])
     entries = {"answer": _text(answer)} if answer else {}
@@ -451,7 +456,10 @@ def _card(row: dict, claim: Claim, record: dict | None) -> str:
     if record:
         measurement = Measurement.of(record["measured"], record["unit"])
         ours = Verdict(claim, measurement, row["verdict"], row["scale"], record.get("note")).ours()
-        entries |= {"ours": _text(ours), "measured in": measured_in(row)}
+        entries["ours"] = _text(ours)
+        if line := runs.line(claim, record["size"]):
+            entries["trained"] = _text(line)
+        entries["measured in"] = measured_in(row)
     if claim.remark:
         entries["remark"] = _text(claim.remark)
     how = f' <a href="scoreboard.html#{anchor(claim.id)}">how it is decided</a>' if record else ""

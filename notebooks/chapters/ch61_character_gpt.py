@@ -23,7 +23,11 @@ POSITIONS = ("learned", "sinusoidal", "none")
 @of_kind("character-gpt")
 @dataclass(frozen=True)
 class CharacterGPTConfig:
-    """Sizes of one model. n_ctx: C, the longest text that it can read. positions: one of `POSITIONS`."""
+    """Sizes of one model. n_ctx: C, the longest text that it can read. positions: one of `POSITIONS`.
+
+    dropout: share of the embedding, of the attention weights and of what each layer writes that is dropped while
+        the model is in training mode.
+    """
 
     n_ctx: int
     d_model: int = 64
@@ -31,10 +35,13 @@ class CharacterGPTConfig:
     n_heads: int = 4
     d_vocab: int = len(ALPHABET)
     positions: str = "learned"
+    dropout: float = 0.0
 
     def __post_init__(self):
         if self.positions not in POSITIONS:
             raise ValueError(f"positions = {self.positions!r}: choose one of {', '.join(POSITIONS)}")
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"dropout = {self.dropout}: a share from 0 to below 1")
 
 
 class CharacterGPTs(nn.Module):
@@ -79,13 +86,14 @@ class CharacterGPTs(nn.Module):
         D, H = self.config.d_model, self.config.n_heads
         model = torch.arange(S, device=tokens.device)[:, None, None]
         at = self.W_pos[:, None, :T] if places is None else self.W_pos[model, places[..., :T]]
-        x = (self.W_E[model, tokens] + at).flatten(1, 2)
+        rate = self.config.dropout if self.training else 0.0
+        x = F.dropout((self.W_E[model, tokens] + at).flatten(1, 2), rate)
         streams = [x]
         for block in self.blocks:
             q, k, v = (normalise(x) @ block["W_QKV"]).view(S * B, T, 3, H, D // H).permute(2, 0, 3, 1, 4)
-            z = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-            x = x + z.transpose(1, 2).reshape(S, B * T, D) @ block["W_O"]
-            x = x + F.gelu(normalise(x) @ block["W_in"], approximate="tanh") @ block["W_out"]
+            z = F.scaled_dot_product_attention(q, k, v, is_causal=True, dropout_p=rate)
+            x = x + F.dropout(z.transpose(1, 2).reshape(S, B * T, D) @ block["W_O"], rate)
+            x = x + F.dropout(F.gelu(normalise(x) @ block["W_in"], approximate="tanh") @ block["W_out"], rate)
             streams.append(x)
         return [x.view(S, B, T, D) for x in streams]
 

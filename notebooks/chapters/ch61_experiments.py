@@ -54,7 +54,15 @@ class SumsObjective:
         return [int(np.searchsorted(largest, 10**digits)) for largest in self.largest]
 
     def loss(self, model: CharacterGPTs, step: int) -> Tensor:
-        return losses(model, *self.batch(step)).sum()
+        batch = self.batch(step)
+        if not self.experiment.dropout:
+            return losses(model, *batch).sum()
+        # What is dropped depends on the step alone, so that a run that is resumed goes on as it would have.
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(1_000_003 * self.experiment.seed + step)
+            loss = losses(model.train(), *batch).sum()
+        model.eval()
+        return loss
 
     @torch.no_grad()
     def evaluate(self, model: CharacterGPTs) -> dict[str, np.ndarray]:
@@ -114,6 +122,7 @@ class WrittenExperiment(Experiment):
     reads: one of `READS`, what a model is trained on: single sums, of which it learns the answers or the whole lines,
     or all of any piece of the running text that the sums of its set make.
     curriculum: sums whose longer operand has one digit come first, then also those of two, and so on (`taught`).
+    dropout: of the models in training, as `CharacterGPTConfig` says.
     """
 
     format: Format
@@ -125,6 +134,7 @@ class WrittenExperiment(Experiment):
     test_size: int = 500
     reads: str = "answers"
     curriculum: bool = False
+    dropout: float = 0.0
 
     def __post_init__(self):
         super().__post_init__()
@@ -164,8 +174,8 @@ class WrittenExperiment(Experiment):
 
     def build(self):
         longest = max(self.format.width(self.digits + 1), PIECE if self.reads == "text" else 0)
-        config = CharacterGPTConfig(longest, self.d_model, self.n_layers)
-        return CharacterGPTs(config, tuple(seed for _, seed in self.members))
+        config = CharacterGPTConfig(longest, self.d_model, self.n_layers, dropout=self.dropout)
+        return CharacterGPTs(config, tuple(seed for _, seed in self.members)).eval()
 
     def size(self):
         """Of one model: its weights, and the texts that it is trained on, each as often as it is drawn."""

@@ -203,3 +203,35 @@ def test_a_curriculum_teaches_short_sums_first_and_in_the_end_the_same_ones():
 def test_a_running_text_has_no_curriculum():
     with pytest.raises(ValueError, match="no short sums to begin with"):
         tiny(reads="text", curriculum=True)
+
+
+def test_dropout_acts_in_training_alone_and_alike_at_one_step():
+    e, same = tiny(dropout=0.5), tiny()
+    model, plain = e.build(), same.build()
+    objective, without = e.objective(model, "cpu"), same.objective(plain, "cpu")
+    torch.manual_seed(1)
+    first = objective.loss(model, 3).item()
+    torch.manual_seed(2)
+    assert objective.loss(model, 3).item() == first != without.loss(plain, 3).item()
+    np.testing.assert_array_equal(objective.evaluate(model)["loss"], without.evaluate(plain)["loss"])
+    state = torch.random.get_rng_state()
+    objective.loss(model, 4)
+    assert torch.equal(torch.random.get_rng_state(), state)
+
+
+def test_dropout_keeps_the_mean_of_what_is_kept():
+    """With a linear read-out the mean over many masks of one layer's sum is what it is without."""
+    config = CharacterGPTConfig(8, 32, 1, dropout=0.25)
+    model = CharacterGPTs(config, (0,))
+    tokens = torch.randint(config.d_vocab, (1, 1, 8), generator=seeded()).expand(1, 4000, 8)
+    with torch.no_grad():
+        embedded = model.streams(tokens)[0]
+        plain = model.eval().streams(tokens[:, :1])[0]
+    assert (embedded == 0).double().mean() == pytest.approx(0.25, abs=0.01)
+    assert torch.allclose(embedded.mean(1), plain[:, 0], atol=0.02)
+
+
+@pytest.mark.parametrize("rate", (-0.1, 1.0))
+def test_a_share_to_drop_must_be_one(rate):
+    with pytest.raises(ValueError, match="dropout"):
+        tiny(dropout=rate).build()

@@ -3,7 +3,7 @@
 A token of the unwindowed adder reads a mean over all tokens. Means stay within the range of what they average,
 however many that are, and so does what rounding does to them. Three things could grow with the length, and none does:
 
-- *The number of summands.* Weights fall by a factor e^-slope a step. Relative to the largest they are soon below
+- *The number of terms.* Weights fall by a factor e^-slope a step. Relative to the largest they are soon below
   e^-105, where float32 has no numbers left: they come out as 0, and adding zeros rounds nothing.
 - *The error of a score.* It grows with the distance, by a share of slope times steps; the weight falls faster.
 - *Addresses*, which are integers: exact, and rounded once where they become float32.

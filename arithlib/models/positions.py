@@ -198,7 +198,7 @@ class Positions(nn.Module):
     def forward(self, tokens: Tensor, offset: Tensor | None, start: int = 0) -> PositionTerms:
         """What the positions of the T = S - start tokens from `start` on contribute, given (B, S) tokens so far.
 
-        offset: (B, 1) or (1, 1), None for 0. Raises ValueError for a text longer than the learned places.
+        offset: (B, 1) or (1, 1), None for 0. Raises ValueError for a text longer than the learned positions.
         """
         S = tokens.shape[1]
         offset = tokens.new_zeros(1, 1) if offset is None else offset

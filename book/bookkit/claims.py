@@ -207,12 +207,27 @@ def read_rows(folder: Path) -> list[tuple[str, object]]:
 
     Raises ClaimError for a broken file.
     """
-    return list(_rows(tuple((path, path.stat().st_mtime_ns) for path in sorted(folder.glob("*.yaml")))))
+    return list(_rows(_files(folder)))
+
+
+def load_claims(folder: Path | None = None) -> dict[str, Claim]:
+    """All claims by id, in the order of the files and their rows (default: the checkout's book/claims).
+
+    Raises ClaimError for anything there that is not a well-formed, uniquely named claim.
+    """
+    return dict(_claims(_files(folder or repo_root() / "book" / "claims")))
+
+
+# Files are read and checked again when they change: a chapter asks for its claims a hundred times.
+Files = tuple[tuple[Path, int], ...]
+
+
+def _files(folder: Path) -> Files:
+    return tuple((path, path.stat().st_mtime_ns) for path in sorted(folder.glob("*.yaml")))
 
 
 @cache
-def _rows(files: tuple[tuple[Path, int], ...]) -> list[tuple[str, object]]:
-    """Files are read again when they change: a chapter asks for its claims a hundred times."""
+def _rows(files: Files) -> list[tuple[str, object]]:
     import yaml
 
     rows = []
@@ -228,15 +243,12 @@ def _rows(files: tuple[tuple[Path, int], ...]) -> list[tuple[str, object]]:
     return rows
 
 
-def load_claims(folder: Path | None = None) -> dict[str, Claim]:
-    """All claims by id, in the order of the files and their rows (default: the checkout's book/claims).
-
-    Raises ClaimError for anything there that is not a well-formed, uniquely named claim.
-    """
+@cache
+def _claims(files: Files) -> dict[str, Claim]:
     known = {field.name for field in fields(Claim)}
     claims: dict[str, Claim] = {}
-    files: dict[str, str] = {}
-    for file, entry in read_rows(folder or repo_root() / "book" / "claims"):
+    stands_in: dict[str, str] = {}
+    for file, entry in _rows(files):
         if not isinstance(entry, dict) or "id" not in entry:
             raise ClaimError(f"every claim is a mapping with an id, found {entry!r}")
         if unknown := set(entry) - known:
@@ -244,8 +256,8 @@ def load_claims(folder: Path | None = None) -> dict[str, Claim]:
         if missing := {"source", "statement", "test", "tier"} - set(entry):
             raise ClaimError(f"claim {entry['id']}: missing {sorted(missing)}")
         if entry["id"] in claims:
-            raise ClaimError(f"claim {entry['id']} stands twice: in {files[entry['id']]} and in {file}")
-        claims[entry["id"]], files[entry["id"]] = Claim(**entry), file
+            raise ClaimError(f"claim {entry['id']} stands twice: in {stands_in[entry['id']]} and in {file}")
+        claims[entry["id"]], stands_in[entry["id"]] = Claim(**entry), file
     return claims
 
 

@@ -288,6 +288,13 @@ def test_files_are_read_in_order_and_again_when_they_change(tmp_path):
         load_claims(folder)
 
 
+def test_files_that_did_not_change_are_checked_once_and_each_caller_has_a_ledger_of_its_own(tmp_path, monkeypatch):
+    folder = write_claims(tmp_path, a_claim("M-08"))
+    load_claims(folder).clear()
+    monkeypatch.setattr(claims, "Claim", lambda **_: pytest.fail("checked again"))
+    assert list(load_claims(folder)) == ["M-08"]
+
+
 def test_an_unknown_id_names_its_neighbours(tmp_path):
     known = load_claims(write_claims(tmp_path, a_claim("M-08"), a_claim("M-80"), a_claim("G-01")))
     with pytest.raises(ClaimError, match="no claim 'm-8'.*M-08"):

@@ -32,7 +32,10 @@ def statements(source: str) -> list[ast.stmt]:
     try:
         tree = ast.parse(source)
     except SyntaxError:  # IPython's own syntax, then, which is slow to translate
-        tree = ast.parse(TransformerManager().transform_cell(source))
+        source = TransformerManager().transform_cell(source)
+        tree = ast.parse(source)
+    if not any(magic in source for magic in MAGIC):
+        return tree.body
     found = []
     for statement in tree.body:
         found.append(statement)

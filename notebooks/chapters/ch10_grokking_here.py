@@ -47,14 +47,14 @@ def network(name: str = RUN) -> dict[str, object]:
     return given | {"weights": base64.b64encode(initial_weights(name)).decode()}
 
 
-def describe(name: str = RUN) -> str:
-    """What torch made of this run, in words."""
-    run, history = experiments.get(name), checkpoints.read(name).history
+def describe() -> str:
+    """What torch made of the small one, in words."""
+    run, history = experiments.get(RUN), checkpoints.read(RUN).history
     memorised, grokked = (first_step(history, f"{split}_accuracy", 1) for split in ("train", "test"))
     return (
         f"A network of {run.size()['weights']:,} weights learns to add modulo {run.task.p} from "
         f"{run.task.train_fraction:.0%} of all pairs. Trained by torch from the same start, it knows all training "
-        f"pairs by step {memorised:,} and gets all unseen pairs right by step {grokked:,} of {run.steps:,}."
+        f"pairs by step {memorised} and gets all unseen pairs right by step {grokked} of {run.steps:,}."
     )
 
 

@@ -263,7 +263,7 @@ def test_the_large_network_is_trained_while_the_page_goes_on(shown):
     """A step of it takes a tenth of a second or so: a page that waited for it would come round once in that time."""
     asked = f"performance.getEntriesByType('resource').some(({{ name }}) => name.endsWith('/{LATER}'))"
     assert not shown.evaluate(asked)
-    shown.get_by_label("Network").select_option("modulo 113, the network of chapter 10")
+    shown.get_by_label("Network", exact=True).select_option("modulo 113, the network of chapter 10")
     told(shown, "#told", "Step 0 of 6000. Training pairs right: ")
     assert shown.evaluate(asked)
     shown.evaluate(TURNS)
@@ -312,7 +312,7 @@ def test_a_page_that_was_opened_as_a_file_trains_too(page, folder, tmp_path, net
     site = shutil.copytree(folder, tmp_path / "site")
     load_scripts(SimpleNamespace(outdir=site, builder=SimpleNamespace(format="html")), None)
     page.goto((site / "notebooks" / "page.html").as_uri())
-    page.get_by_label("Network").select_option(network)
+    page.get_by_label("Network", exact=True).select_option(network)
     told(page, "#told", "Step 0 of ")
     page.get_by_role("button", name="Train").click()
     page.wait_for_function(f"{SLIDER}.max > 0")

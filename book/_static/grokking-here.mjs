@@ -94,7 +94,7 @@ const CONTENT = `
   button, #shown, figcaption { font-weight: 600; }
   p, figure { margin: 0; }
   #shown { min-height: 4.2em; }
-  #pace { min-height: 1.4em; font-variant-numeric: tabular-nums; }
+  #pace { min-height: 2.8em; font-variant-numeric: tabular-nums; }
   #told { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
   svg { display: block; width: 100%; overflow: visible; }
   #losses line { stroke: currentColor; opacity: 0.25; }
@@ -111,6 +111,7 @@ ${STEP_STYLE}
     .wide { grid-column: 1 / -1; }
     .tall { grid-row: span 2; }
     #shown { min-height: 2.8em; }
+    #pace { min-height: 1.4em; }
   }
   slot { display: none; }
   @media print { .training { display: none; } slot { display: block; } }
@@ -159,7 +160,10 @@ const render = ({ model, el }) => {
     [history, step, wanted, busy, back] = [[], 0, false, true, undefined];
     at("pace").textContent = "";
     worker.onmessage = hear;
-    worker.onerror = ({ message }) => say(at("told"), (at("shown").textContent = `It cannot be trained here: ${message}`));
+    worker.onerror = ({ message }) => {
+      at("shown").textContent = `It cannot be trained here: ${message}`;
+      say(at("told"), at("shown").textContent);
+    };
     const weights = network.weights ? decoded(network.weights) : await fetched(network.src);
     if (worker === mine) worker.postMessage({ ...network, initial: tensors(weights), seen: decoded(network.seen) });
   };

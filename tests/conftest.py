@@ -76,7 +76,7 @@ def tab(context, address):
     tab.faults = faults = []
 
     def note_other_hosts(request):
-        if not request.url.startswith((address, "data:")):
+        if not request.url.startswith((address, "data:", "blob:")):  # a blob is what the page itself made
             faults.append(f"asked for {request.url}")
 
     def note_errors(message):  # among them every answer of 400 and above, and every request without one

@@ -11,6 +11,7 @@ import { say } from "./fields.mjs";
 import { trainer } from "./grokking-training.mjs";
 import { STEP_STYLE, sayStep, stepSlider, stepTo } from "./steps.mjs";
 import { decoded, fetched, tensors } from "./tensors.mjs";
+import { define, rendering } from "./widget.mjs";
 
 const { log10, max, min, abs, floor, round } = Math;
 
@@ -141,8 +142,7 @@ ${STEP_STYLE}
 </section>
 <slot></slot>`;
 
-const render = ({ model, el }) => {
-  const root = el.shadowRoot ?? el.attachShadow({ mode: "open" });
+const render = rendering(({ model, root, signal }) => {
   root.innerHTML = CONTENT;
   const at = (id) => root.getElementById(id);
   const networks = JSON.parse(model.get("networks"));
@@ -239,19 +239,8 @@ const render = ({ model, el }) => {
     show();
   };
   begin();
-  return () => worker.terminate();
-};
+  signal.addEventListener("abort", () => worker.terminate());
+});
 
 export default { render };
-
-class GrokkingHere extends HTMLElement {
-  connectedCallback() {
-    this.leave = render({ model: { get: (name) => this.getAttribute(name) }, el: this });
-  }
-
-  disconnectedCallback() {
-    this.leave();
-  }
-}
-
-customElements.define("grokking-here", GrokkingHere);
+define("grokking-here", render);

@@ -174,7 +174,7 @@ def _staged_notebook(
         raise StagingError(f"{source.name}, {error}") from None
     except (TypeError, LookupError, AttributeError) as error:
         raise StagingError(f"{source.name}: what its figures recorded is damaged; execute it again") from error
-    reader_notes.add_reader_notes(notebook)
+    reader_notes.add_reader_notes(notebook, glossary=(root / "book" / "glossary.md").is_file())
     citation.add_citation(notebook, source.stem, root, address)
     figures = build / "records" / source.stem / "figures"
     files = {}

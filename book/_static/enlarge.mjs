@@ -1,16 +1,40 @@
-// Figures at the size of the window: by a click, or by the button under each; Escape or another click closes it.
+// Figures at the width of the window: by a click, or by the button under each; Escape or another click closes it. In a
+// window narrower than full size (book.css) a click on the drawing, or a button, shows it at that size, and back.
 // Where a figure is wider than the screen, it also says that it scrolls. Not loaded as a module, so that it also works on
 // pages that are opened as files. bookkit.sphinx.enlarge loads it.
 
 {
   const shown = Object.assign(document.createElement("dialog"), { className: "enlarged" });
   const close = Object.assign(document.createElement("button"), { type: "button", textContent: "Close" });
+  const size = Object.assign(document.createElement("button"), { type: "button", className: "size" });
+  const buttons = Object.assign(document.createElement("div"), { className: "buttons" });
+  buttons.append(close, size);
   shown.onclick = () => shown.close();
   document.body.append(shown);
 
+  // To full size and back, with a point, in parts of the drawing, in the middle. Returns whether the width has changed.
+  const zoom = (image, x, y) => {
+    const before = image.clientWidth;
+    size.textContent = image.classList.toggle("full") ? "Fit to width" : "Full size";
+    const { offsetLeft, offsetTop, clientWidth, clientHeight } = image;
+    const [left, top] = [offsetLeft + x * clientWidth, offsetTop + y * clientHeight];
+    shown.scrollTo(left - shown.clientWidth / 2, top - shown.clientHeight / 2);
+    return clientWidth !== before;
+  };
+  size.onclick = (event) => {
+    event.stopPropagation();
+    zoom(shown.querySelector("img"), 0.5, 0.5);
+  };
+
   const enlarge = ({ src, alt }, number) => {
     shown.setAttribute("aria-label", `${number}, enlarged`);
-    shown.replaceChildren(close, Object.assign(new Image(), { src, alt }));
+    const large = Object.assign(new Image(), { src, alt });
+    large.onclick = (event) => {
+      const { offsetX, offsetY } = event;
+      if (zoom(large, offsetX / large.clientWidth, offsetY / large.clientHeight)) event.stopPropagation();
+    };
+    size.textContent = "Full size";
+    shown.replaceChildren(buttons, large);
     shown.showModal();
   };
 

@@ -6,7 +6,7 @@ import subprocess
 import pytest
 import yaml
 
-from bookkit.build.addresses import config, repository
+from bookkit.build.addresses import clone, config, repository
 
 WANTED = {
     "title": "Größen",
@@ -52,12 +52,18 @@ def test_without_a_public_address_there_is_no_button(checkout, address):
     root = checkout(address)
     assert repository(root) is None
     assert yaml.safe_load(config(root)) == {"title": "Größen", "html": {"favicon": "icon.svg"}}
+    assert clone(root) == "Unpack or clone the repository, and change into its folder."
 
 
 def test_a_group_on_another_host_has_a_repository_and_nothing_to_launch(checkout):
     settings = yaml.safe_load(config(checkout("git@gitlab.com:group/part/the-book.git")))
     assert settings["repository"]["url"] == "https://gitlab.com/group/part/the-book"
     assert settings["html"] == WANTED["html"] and "launch_buttons" not in settings
+
+
+def test_where_there_is_an_address_a_reader_is_told_how_to_clone_it(checkout):
+    root = checkout("https://someone:secret@github.com/owner/the-book.git")
+    assert "$ git clone https://github.com/owner/the-book\n$ cd the-book\n" in clone(root)
 
 
 def test_an_address_in_the_settings_counts_more_than_the_remote(checkout):

@@ -40,7 +40,7 @@ def test_a_chapter_has_its_question_and_its_box_with_the_numbers_of_its_run():
     page = in_short_page(CONTENTS, {"10_waves": waves, "00_none": a_chapter()})
     assert page.split("\n\n")[2:] == [
         "## Waves",
-        "### [Waves](../notebooks/10_waves.ipynb)",
+        "### [10 · Waves](../notebooks/10_waves.ipynb)",
         "**How high?**",
         "So high: 4\\_5.",
         "**How sure:** very.\n",
@@ -72,5 +72,6 @@ def test_every_chapter_asks_and_answers_in_short(name):
 @pytest.mark.built
 def test_every_chapter_is_on_the_page():
     page = (PROJECT.build / "stage" / "book" / "in-short.md").read_text(encoding="utf-8")
-    assert re.findall(r"^### \[.+\]\(\.\./notebooks/(\w+)\.ipynb\)$", page, re.MULTILINE) == list(PROJECT.notebooks)
+    found = re.findall(r"^### \[(\d\d) · .+\]\(\.\./notebooks/(\w+)\.ipynb\)$", page, re.MULTILINE)
+    assert found == [(name[:2], name) for name in PROJECT.notebooks]
     assert "{glue" not in page

@@ -1,11 +1,14 @@
 """What staging tells the reader of a chapter."""
 
+import re
+from pathlib import Path
+
 import pytest
 from bs4 import BeautifulSoup
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from bookkit.build.reader_notes import WORDS_A_MINUTE, add_reader_notes, minutes, words
-from bookkit.claims import Claim, Measurement, Scale, load_claims
+from bookkit.claims import SCALES, Claim, Measurement, Scale, load_claims
 from bookkit.judge import Verdict
 
 TITLE = "# Waves\n\n**What is one?**"
@@ -41,10 +44,10 @@ def test_it_stands_below_the_title():
     ]
 
 
-def staged(*cells):
+def staged(*cells, glossary=False):
     """The HTML that these cells put out in a page."""
     notebook = new_notebook(cells=[new_markdown_cell(TITLE), *cells])
-    add_reader_notes(notebook)
+    add_reader_notes(notebook, glossary)
     return [output.data["text/html"] for cell in notebook.cells[2:] for output in cell.outputs]
 
 
@@ -54,6 +57,14 @@ def test_the_sign_is_explained_once_at_the_first_table_of_verdicts_that_has_it()
     texts = staged(shown("<p>2 ± 1</p>", sure), shown(other), shown(unsure), shown(unsure))
     assert texts[:3] == ["<p>2 ± 1</p>", sure, other] and texts[4] == unsure
     assert texts[3].startswith(f'{unsure}<p class="plus-minus"><small>In a verdict, <em>n</em> counts')
+
+
+def test_the_sign_is_explained_with_the_scales_where_a_glossary_has_them():
+    (plain,), (linked,) = (staged(shown('<ul class="verdicts">±</ul>'), glossary=has) for has in (False, True))
+    assert "glossary" not in plain and '<a href="../book/glossary.html#term-scale">scale</a>' in linked
+    page = (Path(__file__).resolve().parents[2] / "book" / "glossary.md").read_text("utf8")
+    assert re.search("^scale$", page, re.MULTILINE)
+    assert [kind for kind in SCALES if not re.search(f"^{kind}$", page, re.MULTILINE)] == []
 
 
 @pytest.mark.parametrize("note", [None, "Source: a second look <so> & so."])

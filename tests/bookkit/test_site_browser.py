@@ -407,11 +407,37 @@ def test_a_figure_is_enlarged_by_a_click(page, size):
         image.click()
         large = shown.locator("img")
         large.evaluate("image => image.decode()")
+        if size == PHONE:  # first the whole of its width, then the place that was tapped
+            assert shown.evaluate("e => e.scrollWidth <= e.clientWidth")
+            large.click(position={"x": 300, "y": 60})
+            assert shown.evaluate("e => e.scrollWidth > 2 * e.clientWidth && e.scrollLeft > e.clientWidth")
         assert large.evaluate(DRAWN_WIDTH) > 1.15 * image.evaluate(DRAWN_WIDTH)
         assert large.get_attribute("alt") == image.get_attribute("alt")
         assert large.evaluate("e => getComputedStyle(e).filter") == "none"  # the theme would dim it in the dark
-        page.keyboard.press("Escape")
+        if size == PHONE:
+            large.click()
+            assert shown.evaluate("e => e.scrollWidth <= e.clientWidth")
+            page.keyboard.press("Escape")
+        else:
+            large.click(position={"x": 300, "y": 60})
         assert not shown.is_visible()
+
+
+@pytest.mark.parametrize("size", [PHONE, DESK], ids=["phone", "desk"])
+def test_an_enlarged_figure_has_full_size_at_a_button_where_the_window_is_narrower(page, size):
+    page.set_viewport_size(size)
+    page.goto(CHAPTERS[0])
+    page.get_by_role("button", name="enlarge Fig. ").first.click()
+    large = page.locator("dialog.enlarged img")
+    large.evaluate("image => image.decode()")
+    fitted, buttons = large.evaluate(DRAWN_WIDTH), page.locator("dialog.enlarged").get_by_role("button")
+    if size == PHONE:
+        for name, factor in (("Full size", 2), ("Fit to width", 1)):
+            buttons.filter(has_text=name).press("Enter")
+            assert large.evaluate(DRAWN_WIDTH) >= factor * fitted
+        assert large.evaluate(DRAWN_WIDTH) == fitted
+    else:
+        assert [button.inner_text() for button in buttons.all()] == ["Close"]
 
 
 def test_a_figure_is_enlarged_from_the_keyboard(page):

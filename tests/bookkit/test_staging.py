@@ -2,6 +2,7 @@
 
 import json
 import os
+from pathlib import Path
 
 import nbformat
 import numpy as np
@@ -217,6 +218,15 @@ def test_marked_places_of_the_front_page_are_filled_in(book, monkeypatch):
     monkeypatch.setattr(staging, "MADE_HERE", made)
     front = (stage(root, build) / "book" / "index.md").read_text("utf8")
     assert front == "# Tiny\n\n1. Größen.\n\n<!-- other -->\n"
+
+
+def test_the_page_on_running_the_book_begins_with_how_to_get_it(book):
+    root, build = book
+    page = (Path(__file__).resolve().parents[2] / "book" / "how_to_run.md").read_text("utf8")
+    assert page.startswith("# How to run it\n\n<!-- clone -->\n")
+    (root / "book" / "how_to_run.md").write_text(page, encoding="utf-8")
+    shown = (stage(root, build) / "book" / "how_to_run.md").read_text("utf8")
+    assert shown == page.replace("<!-- clone -->", "Unpack or clone the repository, and change into its folder.")
 
 
 def test_the_front_page_can_show_what_a_cell_puts_out():

@@ -37,6 +37,14 @@ def config(root: Path) -> bytes:
     return yaml.safe_dump(settings, sort_keys=False, allow_unicode=True).encode()
 
 
+def clone(root: Path) -> str:
+    """How to get a copy, as markdown: a command where the repository has an address, else words."""
+    if address := repository(root):
+        folder = address.rpartition("/")[2]
+        return f"Get a copy, and change into its folder:\n\n```console\n$ git clone {address}\n$ cd {folder}\n```"
+    return "Unpack or clone the repository, and change into its folder."
+
+
 def _config(root: Path) -> dict:
     return yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8")) or {}
 

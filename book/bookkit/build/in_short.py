@@ -36,14 +36,15 @@ def in_short_page(contents: dict, notebooks: Mapping[str, NotebookNode]) -> str:
 
 
 def entry(name: str, notebook: NotebookNode) -> str:
-    """A chapter's title, as a heading that leads to it, its question, and the text of its box; numbers filled in."""
+    """A chapter's number and title, as a heading that leads to it, its question and its box, numbers filled in."""
     heading, _, question = notebook.cells[0].source.partition("\n")
     numbers = {key: MARKUP.sub(r"\\\1", text) for key, text in glued_texts(notebook.cells)}
     text = f"{question}\n\n{box(notebook)}"
     if missing := sorted(set(GLUED.findall(text)) - set(numbers)):
         raise LookupError(f"{name}.ipynb says {missing} in short, which it does not glue")
     text = BESIDE.sub("](../notebooks/", GLUED.sub(lambda found: numbers[found[1]], text))
-    return f"### [{heading.removeprefix('# ')}](../notebooks/{name}.ipynb)\n\n{text.strip()}"
+    number, title = name.partition("_")[0], heading.removeprefix("# ")
+    return f"### [{number} · {title}](../notebooks/{name}.ipynb)\n\n{text.strip()}"
 
 
 def box(notebook: NotebookNode) -> str | None:

@@ -20,10 +20,16 @@ VERDICT = re.compile(
 )
 FOLDED = r'<details class="verdict"><summary>\g<head></summary><p>\g<numbers></p></details>'
 PLUS_MINUS = "In a verdict, *n* counts the seeds, or what it names, behind a mean; ± is their standard deviation."
+SCALE = (
+    " What stands last in its brackets, such as <em>reduced</em> or <em>analogue</em>, is the "
+    '<a href="../book/glossary.html#term-scale">scale</a> of the test.'
+)
 
 
-def add_reader_notes(notebook: NotebookNode) -> None:
+def add_reader_notes(notebook: NotebookNode, glossary: bool = False) -> None:
     """Below the title how long the text takes, below the first table of verdicts with a ± what that is; in place.
+
+    glossary: whether the book has one, which tells the scales of verdicts apart.
 
     A verdict where its claim is measured becomes a fold, whose head is one line until it is opened (book.css).
     """
@@ -33,7 +39,7 @@ def add_reader_notes(notebook: NotebookNode) -> None:
         if 'class="verdict"' in html:
             data["text/html"] = VERDICT.sub(FOLDED, html)
         elif 'class="verdicts"' in html and "±" in html and not explained:
-            note = re.sub(r"\*(\w+)\*", r"<em>\1</em>", PLUS_MINUS)
+            note = re.sub(r"\*(\w+)\*", r"<em>\1</em>", PLUS_MINUS) + SCALE * glossary
             data["text/html"] = f'{html}<p class="plus-minus"><small>{note}</small></p>'
             explained = True
     long = minutes(notebook)

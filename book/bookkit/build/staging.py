@@ -36,6 +36,7 @@ MADE_HERE = {
     b"<!-- findings -->": pages.findings_markdown,
     b"<!-- sources -->": sources.cards_markdown,
 }
+CLONE = b"<!-- clone -->"  # on the page that says how to run the book
 SHOWN_HERE = re.compile(rb"<!-- output of (\S+) in (notebooks/\S+\.ipynb) -->")  # a cell's, by its id
 # On the page of the environment, and in a file beside the pages: of the whole book, which alone has these two.
 MADE = f' · {{{{ref}}}}`how it was made <made-{{0}}>` · <a href="../{provenance.PARTS}/{{0}}.json">provenance</a>'
@@ -81,6 +82,9 @@ def stage(root: Path, build: Path) -> Path:
             files["book/index.md"] = files["book/index.md"].replace(mark, made(root, build).encode())
     if "book/index.md" in files:
         files["book/index.md"] = SHOWN_HERE.sub(lambda mark: _output(files, *mark.groups()), files["book/index.md"])
+    if CLONE in files.get("book/how_to_run.md", b""):
+        told = files["book/how_to_run.md"].replace(CLONE, addresses.clone(root).encode())
+        files["book/how_to_run.md"] = told
     files |= social_cards.cards(root, build, files)
     files[provenance.FILE] = json.dumps(provenance.gather(project, files), indent=1).encode()
     folder = build / "stage"
@@ -170,7 +174,7 @@ def _staged_notebook(
         raise StagingError(f"{source.name}, {error}") from None
     except (TypeError, LookupError, AttributeError) as error:
         raise StagingError(f"{source.name}: what its figures recorded is damaged; execute it again") from error
-    reader_notes.add_reader_notes(notebook)
+    reader_notes.add_reader_notes(notebook, glossary=(root / "book" / "glossary.md").is_file())
     citation.add_citation(notebook, source.stem, root, address)
     figures = build / "records" / source.stem / "figures"
     files = {}

@@ -31,6 +31,7 @@ from pathlib import Path
 import yaml
 
 from bookkit.build.pages import (
+    LEVELS,
     SOURCES,
     STYLE,
     _chapter,
@@ -268,7 +269,7 @@ def source_page(number: str, source: Source, found: Found, texts: Mapping[str, s
         *_new(source, found, texts),
         "## Section by section",
         "For each figure, table, equation or listing stands here in words what it shows, and what this book has made "
-        "in its place; the claims stand below.",
+        f"in its place; the claims stand below. {LEVELS}",
         claim_filter(),
     ]
     shown: set[str] = set()

@@ -182,7 +182,7 @@ def test_a_reader_moves_offset_addresses_and_loops(shown):
 
 @pytest.mark.browser
 def test_a_typed_sum_is_marked_where_it_breaks_as_the_offset_moves(shown):
-    """It is right up to the largest offset of training, and wrong from the next one on, in the columns torch gets wrong."""
+    """Right up to the largest offset of training, wrong from the next one on, in the columns that torch gets wrong."""
     largest = checkpoints.read(NETWORK).experiment.offsets.k - 1
     a, b = "271828", "314159"
     for label, number in (("First number", a), ("Second number", b)):

@@ -5,10 +5,11 @@
 // no script runs, and on paper. weights: a safetensors file in base64, as chapters.ch32_abacus_adder packs it; the
 // tests compare what is computed here with that module, number by number. heads: of attention. digits: of the longest
 // number that is taken. trained, last: digits of the longest number in training, and the last row of the address table
-// that an operand had there. own, own-loops: offset and loops of the grid, shares in percent, row by row.
+// that an operand had there. own, own_loops: offset and loops of the grid, shares in percent, row by row.
 
 import { say, typed } from "./fields.mjs";
-import { tensors } from "./tensors.mjs";
+import { decoded, tensors } from "./tensors.mjs";
+import { define, rendering, tie } from "./widget.mjs";
 
 const { sqrt, exp, abs, max, min } = Math;
 const ALPHABET = "0123456789-+*=$";
@@ -320,60 +321,59 @@ const CONTENT = ({ digits, most }) => `
 </section>
 <slot></slot>`;
 
-class AbacusAdder extends HTMLElement {
-  #at = (id) => this.shadowRoot.getElementById(id);
-  #number = (name) => Number(this.getAttribute(name));
-  #run;
+const render = rendering((place) => {
+  const { model, root } = place;
+  const [heads, digits, trained, last, own, ownLoops] = ["heads", "digits", "trained", "last", "own", "own_loops"].map((name) =>
+    Number(model.get(name)),
+  );
+  const shares = model.get("grid").split(" ").map(Number);
+  const tables = read(decoded(model.get("weights")));
+  const run = network(tables, heads);
+  const most = tables["positions.rows.weight"].shape[0] - digits - 2; // so that every digit of a sum has a row
+  root.innerHTML = CONTENT({ digits, most });
+  const at = (id) => root.getElementById(id);
 
-  connectedCallback() {
-    if (this.shadowRoot) return;
-    const tables = read(Uint8Array.from(atob(this.getAttribute("weights")), (letter) => letter.charCodeAt(0)));
-    this.#run = network(tables, this.#number("heads"));
-    const digits = this.#number("digits");
-    const most = tables["positions.rows.weight"].shape[0] - digits - 2; // so that every digit of a sum has a row
-    this.attachShadow({ mode: "open" }).innerHTML = CONTENT({ digits, most });
-    for (const name of ["a", "b", "offset", "shift", "loops"]) {
-      this.#at(name).value = this.getAttribute(name);
-      this.#at(name).oninput = () => this.#show();
-    }
-    this.#show();
-  }
-
-  #show() {
-    const [a, b] = ["a", "b"].map((name) => typed(this.#at(name), this.#number("digits")));
-    const [offset, shift, loops] = ["offset", "shift", "loops"].map((name) => Number(this.#at(name).value));
-    for (const [name, value] of Object.entries({ offset, shift, loops })) this.#at(`${name}-value`).textContent = value;
+  const show = () => {
+    const [a, b] = ["a", "b"].map((name) => typed(at(name), digits));
+    const [offset, shift, loops] = ["offset", "shift", "loops"].map((name) => Number(at(name).value));
+    for (const [name, value] of Object.entries({ offset, shift, loops })) at(`${name}-value`).textContent = value;
     const idle = a === undefined || b === undefined;
-    this.shadowRoot.querySelector("section").classList.toggle("idle", idle);
+    root.querySelector("section").classList.toggle("idle", idle);
     if (idle) {
-      say(this.#at("told"), `Two whole numbers of at most ${this.#number("digits")} digits are taken.`);
+      say(at("told"), `Two whole numbers of at most ${digits} digits are taken.`);
       return;
     }
-    const last = this.#number("last");
-    const found = write(this.#run, a, b, offset, loops, shift);
-    say(this.#at("told"), describe(a, b, found.text));
-    const [caption, body] = ["caption", "tbody"].map((tag) => this.shadowRoot.querySelector(tag));
+    const found = write(run, a, b, offset, loops, shift);
+    say(at("told"), describe(a, b, found.text));
+    const [caption, body] = ["caption", "tbody"].map((tag) => root.querySelector(tag));
     caption.textContent = "The sum in columns, with the row of the address table of each digit; bars: probability of the digit written";
     body.innerHTML = columns(a, b, offset, shift, last, found);
     say(
-      this.#at("about"),
-      `Training had numbers of up to ${this.#number("trained")} digits, ${this.#number("own-loops")} loops, no shift, and ` +
+      at("about"),
+      `Training had numbers of up to ${trained} digits, ${ownLoops} loops, no shift, and ` +
         `rows up to ${last}; a wavy line marks rows beyond.`,
     );
-    const [digits, trained] = [this.#number("digits"), this.#number("trained")];
-    const shares = this.getAttribute("grid").split(" ").map(Number);
-    const ours = offset === this.#number("own") && loops === this.#number("own-loops") && shift === 0;
-    const svg = this.shadowRoot.querySelector("svg");
+    const ours = offset === own && loops === ownLoops && shift === 0;
+    const svg = root.querySelector("svg");
     svg.innerHTML = map(shares, digits, trained, a, b, ours);
     svg.classList.toggle("elsewhere", !ours);
     const share = shares[(a.length - 1) * digits + b.length - 1];
     say(
-      this.#at("where"),
-      `Right sums by the digits of the first number (upwards) and of the second, at offset ${this.#number("own")} in ` +
-        `${this.#number("own-loops")} loops without a shift; ${ours ? "yellow" : "the lightest"} is all, outlined the lengths of training. ` +
+      at("where"),
+      `Right sums by the digits of the first number (upwards) and of the second, at offset ${own} in ` +
+        `${ownLoops} loops without a shift; ${ours ? "yellow" : "the lightest"} is all, outlined the lengths of training. ` +
         (ours ? `In the ring, ${a.length} and ${b.length} digits: ${share} %.` : "It is grey, for this sum is read in another setting."),
     );
-  }
-}
+  };
 
-customElements.define("abacus-adder", AbacusAdder);
+  for (const name of ["a", "b", "offset", "shift", "loops"]) {
+    at(name).value = model.get(name);
+    at(name).oninput = show;
+  }
+  tie(place, ["a", "b", "offset", "shift", "loops"]);
+  show();
+});
+
+export default { render };
+
+define("abacus-adder", render);

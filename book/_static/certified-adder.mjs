@@ -1,10 +1,13 @@
 // The certified adder: <certified-adder a="99999" b="1" weights="..." certificate="..."></certified-adder>
 //
-// A page that uses it loads this module; there is nothing else to load. What stands between the tags is shown where
+// A page that uses it loads this module and what it imports. What stands between the tags is shown where
 // no script runs, and on paper. weights: a safetensors file in base64. certificate: the JSON of its certificate.
 // brief: adds, shows a column when asked, and leaves out the proof.
 // The network is arithlib.models.column with a window of one column, and the proof that of
 // arithlib.certify.checker: the tests compare both with what is computed here, number by number.
+
+import { decoded } from "./tensors.mjs";
+import { define, given, rendering, save, tie } from "./widget.mjs";
 
 export const ALPHABET = "0123456789-+*=$";
 const [PLUS, EQUALS, END, ABSENT] = [11, 13, 14, -1];
@@ -531,10 +534,10 @@ const CONTENT = `
   .row progress { flex: 1 1 8rem; width: auto; }
   p { margin: 0; overflow-wrap: anywhere; }
   #seen { min-height: 4.2em; }
-  :host([brief]) #seen { min-height: 2.8em; }
+  .brief #seen { min-height: 2.8em; }
   .order { font-size: 0.85em; opacity: 0.85; }
-  :host([brief]) textarea { height: 2.2rem; }
-  [hidden], :host([brief]) fieldset { display: none; }
+  .brief textarea { height: 2.2rem; }
+  [hidden], .brief fieldset { display: none; }
   .idle :is(svg, .heads, .order, #at, label:has(#column)) { visibility: hidden; }
   slot { display: none; }
   @media print { .adder { display: none; } slot { display: block; } }
@@ -589,8 +592,10 @@ const WATCHED = { add: ["added", "columns"], prove: ["progress", "looked"] }; //
 
 const signed = (value) => (value < 0 ? `−${-value}` : value > 0 ? `+${value}` : "0");
 
-class CertifiedAdder extends HTMLElement {
-  #at = (id) => this.shadowRoot.getElementById(id);
+class CertifiedAdder {
+  #model;
+  #root;
+  #at = (id) => this.#root.getElementById(id);
   #jobs = {}; // of each kind the latest: an earlier one gives up
   #bytes;
   #weights; // as they are now, one of them changed or none
@@ -600,30 +605,41 @@ class CertifiedAdder extends HTMLElement {
   #changed = false; // whether a weight is
   #counterexample;
 
-  connectedCallback() {
-    if (this.shadowRoot) return;
-    this.attachShadow({ mode: "open" }).innerHTML = CONTENT;
-    this.shadowRoot.querySelector("details").open = !this.hasAttribute("brief");
-    this.#bytes = Uint8Array.from(atob(this.getAttribute("weights")), (letter) => letter.charCodeAt(0));
+  constructor(place) {
+    const { model, root, signal } = place;
+    [this.#model, this.#root] = [model, root];
+    root.innerHTML = CONTENT;
+    root.querySelector("section").classList.toggle("brief", given(model, "brief"));
+    root.querySelector("details").open = !given(model, "brief");
+    this.#bytes = decoded(model.get("weights"));
     for (const name of ["a", "b"]) {
-      this.#at(name).value = this.getAttribute(name);
+      this.#at(name).value = model.get(name);
       this.#at(name).oninput = () => this.#add();
     }
+    tie(place, ["a", "b"]);
+    signal.addEventListener("abort", () => (this.#jobs = {}));
     this.#at("tensor").value = "out.weight";
     this.#at("million").onclick = () => {
       const digit = (_, i) => Math.floor(i ? 10 * Math.random() : 1 + 9 * Math.random()); // no zero leads
-      for (const name of ["a", "b"]) this.#at(name).value = Array.from({ length: MOST }, digit).join("");
+      const [a, b] = Array.from({ length: 2 }, () => Array.from({ length: MOST }, digit).join(""));
+      this.#put({ a, b });
       this.#add();
     };
     this.#at("column").oninput = () => this.#draw();
     this.#at("prove").onclick = () => this.#prove();
     this.#at("show").onclick = () => {
-      [this.#at("a").value, this.#at("b").value] = [this.#counterexample.a, this.#counterexample.b];
+      this.#put(this.#counterexample);
       this.#add(true);
       this.#at("seen").scrollIntoView({ block: "center" });
     };
     for (const name of ["tensor", "entry", "change"]) this.#at(name).oninput = () => this.#change();
     this.#change();
+  }
+
+  /** Two other numbers. */
+  #put({ a, b }) {
+    [this.#at("a").value, this.#at("b").value] = [a, b];
+    save(this.#model, { a, b });
   }
 
   /** All steps of a job, with time between them for the page; undefined if a later one of its kind has begun. */
@@ -661,7 +677,7 @@ class CertifiedAdder extends HTMLElement {
     const none = [["first", a], ["second", b]].filter(([, number]) => !number).map(([name]) => name);
     const longest = none.length ? 0 : max(a.length, b.length);
     const long = longest > MOST;
-    this.shadowRoot.querySelector("section").classList.toggle("idle", long || none.length > 0);
+    this.#root.querySelector("section").classList.toggle("idle", long || none.length > 0);
     if (none.length) return this.#say("seen", `Type a whole number of 0 or more as ${none.join(" and ")} number.`);
     if (long) return this.#say("seen", `More than ${grouped(MOST)} digits: the network could, but not this page.`);
     const show = ({ written }) => {
@@ -687,14 +703,14 @@ class CertifiedAdder extends HTMLElement {
     const { logits, pattern } = this.#run(context);
     const { best, second, lead } = decide(logits);
     const name = (token) => (token === END ? "the end" : ALPHABET[token]);
-    const svg = this.shadowRoot.querySelector("svg");
+    const svg = this.#root.querySelector("svg");
     svg.setAttribute("viewBox", `0 0 ${(2 * AROUND + 1) * CELL} ${3 * ROW - 4}`);
     svg.innerHTML = drawing(a, b, written, i, pattern, best);
     this.#at("column").setAttribute("aria-valuetext", `${i + 1} of ${written.length + 1}`);
     this.#say("place", `${grouped(i + 1)} of ${grouped(written.length + 1)}, from the right`);
     this.#say("at", `It sees ${text(context)} and writes ${name(best)}, ahead of ${name(second)} by ${atLeast(lead, 1)} logits.`);
     const key = (h) => `<li><span style="background: ${COLOURS[h % COLOURS.length]}"></span>head ${h}</li>`;
-    this.shadowRoot.querySelector(".heads").innerHTML = [...pattern[OWN].keys()].map(key).join("");
+    this.#root.querySelector(".heads").innerHTML = [...pattern[OWN].keys()].map(key).join("");
   }
 
   get #by() {
@@ -770,7 +786,7 @@ class CertifiedAdder extends HTMLElement {
   }
 
   async #certified(show) {
-    const last = await this.#steps("prove", check(this.#bytes, JSON.parse(this.getAttribute("certificate"))), show);
+    const last = await this.#steps("prove", check(this.#bytes, JSON.parse(this.#model.get("certificate"))), show);
     if (!last) return undefined;
     const ahead = `by ${atLeast(last.margin, 2)} or more, and by at least ${atLeast(last.margin_float32, 2)} however float32 rounds`;
     const where = `In each of ${grouped(last.contexts)} situations the right token is ahead`;
@@ -789,4 +805,8 @@ class CertifiedAdder extends HTMLElement {
   }
 }
 
-customElements.define("certified-adder", CertifiedAdder);
+const render = rendering((place) => new CertifiedAdder(place));
+
+export default { render };
+
+define("certified-adder", render);

@@ -5,9 +5,9 @@
 // runs, and on paper. The texts, and what each token has to be read from, are defined in
 // chapters.ch61_format_explorer, with which the tests compare every token of what is written here. digits: of the
 // longest number that is taken. shown: the formats whose tokens are shown at first. draws: random spaces and hints.
-// The default export is of the shape that anywidget asks for; the element hands it its attributes.
 
 import { say, typed } from "./fields.mjs";
+import { define, rendering, tie } from "./widget.mjs";
 
 const LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 const COLUMNS = [
@@ -320,9 +320,9 @@ const CONTENT = (digits) => `
 
 // --- the explorer ---
 
-const render = ({ model, el }) => {
+const render = rendering((place) => {
+  const { model, root } = place;
   const [digits, draws] = [Number(model.get("digits")), JSON.parse(model.get("draws"))];
-  const root = el.attachShadow({ mode: "open" });
   root.innerHTML = CONTENT(digits);
   const at = (id) => root.getElementById(id);
   const texts = new Map();
@@ -391,6 +391,7 @@ const render = ({ model, el }) => {
     at(name).value = model.get(name);
     at(name).oninput = write;
   }
+  tie(place, ["a", "b"]);
   for (const way of JSON.parse(model.get("shown"))) at(idOf(way)).checked = true;
   root.querySelector("tbody").onchange = show;
   at("again").onclick = () => {
@@ -411,14 +412,8 @@ const render = ({ model, el }) => {
     row[Math.min(Math.max(to, 0), row.length - 1)].focus();
   });
   write();
-};
+});
 
 export default { render };
 
-class FormatExplorer extends HTMLElement {
-  connectedCallback() {
-    if (!this.shadowRoot) render({ model: { get: (name) => this.getAttribute(name) }, el: this });
-  }
-}
-
-customElements.define("format-explorer", FormatExplorer);
+define("format-explorer", render);

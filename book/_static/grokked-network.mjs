@@ -10,6 +10,7 @@
 import { say } from "./fields.mjs";
 import { STEP_STYLE, sayStep, stepSlider, stepTo } from "./steps.mjs";
 import { decoded, fetched, tensors } from "./tensors.mjs";
+import { define, rendering, tie } from "./widget.mjs";
 
 const { fround, exp, abs, max, hypot, floor } = Math;
 const TURN = 2 * Math.PI;
@@ -359,8 +360,11 @@ const CONTENT = `
 </section>
 <slot></slot>`;
 
-class GrokkedNetwork extends HTMLElement {
-  #at = (id) => this.shadowRoot.getElementById(id);
+class GrokkedNetwork {
+  #model;
+  #root;
+  #signal;
+  #at = (id) => this.#root.getElementById(id);
   #history; // of each snapshot the step and what to say of it
   #snapshots = new Map(); // step -> what is known of the network then
   #loading;
@@ -372,27 +376,30 @@ class GrokkedNetwork extends HTMLElement {
   #counted; // what is switched off -> how many pairs are right
   #job; // the latest count: an earlier one gives up
 
-  connectedCallback() {
-    if (this.shadowRoot) return;
-    this.attachShadow({ mode: "open" }).innerHTML = CONTENT;
-    this.#history = JSON.parse(this.getAttribute("history") ?? '[["end", ""]]');
-    this.#take(this.#history.at(-1)[0], read(decoded(this.getAttribute("weights"))));
+  constructor(place) {
+    const { model, root, signal } = place;
+    [this.#model, this.#root, this.#signal] = [model, root, signal];
+    root.innerHTML = CONTENT;
+    this.#history = JSON.parse(model.get("history") ?? '[["end", ""]]');
+    this.#take(this.#history.at(-1)[0], read(decoded(model.get("weights"))));
     const { P, H } = sizes(this.#whole);
-    this.shadowRoot.querySelector(".training").hidden = this.#history.length === 1;
+    this.#root.querySelector(".training").hidden = this.#history.length === 1;
     this.#tell(this.#history.length - 1);
     this.#at("back").oninput = () => this.#lookBack();
     for (const name of ["a", "b"]) {
       const [typed, slid] = [this.#at(name), this.#at(`${name}-slider`)];
-      for (const input of [typed, slid]) [input.max, input.value] = [P - 1, this.getAttribute(name)];
+      for (const input of [typed, slid]) [input.max, input.value] = [P - 1, model.get(name)];
       typed.oninput = () => {
         if (this.#valid(name)) slid.value = typed.value;
         this.#show();
       };
       slid.oninput = () => {
         typed.value = slid.value;
-        this.#show();
+        typed.dispatchEvent(new Event("input"));
       };
     }
+    tie(place, ["a", "b"]);
+    signal.addEventListener("abort", () => (this.#job = undefined));
     const choice = (type, name, value, words, chosen) =>
       `<label><input type="${type}" name="${name}" value="${value}"${chosen ? " checked" : ""}> ${words}</label>`;
     const keys = this.#keys;
@@ -412,11 +419,11 @@ class GrokkedNetwork extends HTMLElement {
   }
 
   get #keys() {
-    return this.getAttribute("frequencies").split(" ").map(Number);
+    return this.#model.get("frequencies").split(" ").map(Number);
   }
 
   #chosen(name) {
-    return Number(this.shadowRoot.querySelector(`[name=${name}]:checked`).value);
+    return Number(this.#root.querySelector(`[name=${name}]:checked`).value);
   }
 
   /** Whether a whole number stands there that the network knows; an empty field does not count as 0. */
@@ -450,8 +457,9 @@ class GrokkedNetwork extends HTMLElement {
   /** Show the network as it was at the step where the slider stands. */
   async #lookBack() {
     if (!this.#loading) say(this.#at("epoch"), "Loading the snapshots.");
-    this.#loading ??= fetched(this.getAttribute("snapshots")).then(readSnapshots);
+    this.#loading ??= fetched(this.#model.get("snapshots")).then(readSnapshots);
     const found = await this.#loading.catch(() => undefined);
+    if (this.#signal.aborted) return;
     if (!found) {
       this.#loading = undefined; // for another try
       this.#tell(this.#history.length - 1);
@@ -491,7 +499,7 @@ class GrokkedNetwork extends HTMLElement {
     }
     this.#counting(false);
     const right = counted.get(name);
-    this.shadowRoot.querySelector(".right-share div").style.width = `${(100 * right) / P ** 2}%`;
+    this.#root.querySelector(".right-share div").style.width = `${(100 * right) / P ** 2}%`;
     const share = `${grouped(right)} of ${grouped(P * P)} pairs, ${atLeast((100 * right) / P ** 2)} %`;
     const out = listed(boxes.map((box) => box.value));
     say(this.#at("right"), `${out ? `Without ${out}` : "With all frequencies"} it is right for ${share}.`);
@@ -501,13 +509,13 @@ class GrokkedNetwork extends HTMLElement {
   #counting(now) {
     this.#at("progress").value = 0;
     this.#at("progress").hidden = !now;
-    this.shadowRoot.querySelector(".right-share").hidden = now;
+    this.#root.querySelector(".right-share").hidden = now;
   }
 
   #show() {
     const good = ["a", "b"].map((name) => this.#valid(name));
     const wrong = ["a", "b"].filter((_, i) => !good[i]);
-    this.shadowRoot.querySelector("section").classList.toggle("idle", wrong.length > 0);
+    this.#root.querySelector("section").classList.toggle("idle", wrong.length > 0);
     const { P } = sizes(this.#whole);
     if (wrong.length)
       return say(this.#at("seen"), `Type a whole number from 0 to ${P - 1} as ${wrong.join(" and as ")}.`);
@@ -529,7 +537,7 @@ class GrokkedNetwork extends HTMLElement {
     svg.setAttribute("viewBox", `0 0 ${WIDTH} ${HEIGHT}`);
     svg.innerHTML = bars(logits, right, reach);
     const label = (kind, words, c) => {
-      const span = this.shadowRoot.querySelector(`.plot .${kind}`);
+      const span = this.#root.querySelector(`.plot .${kind}`);
       span.textContent = words;
       const half = `${0.3 * words.length}em`; // or a label of the first or the last bars would leave the page
       if (c !== undefined) span.style.left = `clamp(${half}, ${(100 * (c + 0.5)) / P}%, 100% - ${half})`;
@@ -564,7 +572,7 @@ class GrokkedNetwork extends HTMLElement {
     const effect = Array.from(neurons, (value, n) => [n, value, value > 0 ? adds(n) : 0]);
     const strongest = effect.sort(([, , one], [, , other]) => abs(other) - abs(one)).slice(0, STRONGEST);
     const on = neurons.reduce((sum, value) => sum + (value > 0), 0);
-    const table = this.shadowRoot.querySelector("table");
+    const table = this.#root.querySelector("table");
     say(table.caption, `${on} of ${neurons.length} neurons are on; those that add most to ${best} or take most away, with the frequency at which they are read`);
     table.tBodies[0].innerHTML = strongest
       .map(([n, value, added]) => [n, this.#heard[n], value.toFixed(2), signed(added)])
@@ -573,4 +581,8 @@ class GrokkedNetwork extends HTMLElement {
   }
 }
 
-customElements.define("grokked-network", GrokkedNetwork);
+const render = rendering((place) => new GrokkedNetwork(place));
+
+export default { render };
+
+define("grokked-network", render);

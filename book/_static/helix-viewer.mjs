@@ -1,7 +1,9 @@
 // The helix viewer: <helix-viewer turn="20" tilt="15" data="{...}"></helix-viewer>, made by chapters.ch50_helix_viewer
 //
-// A page that uses it loads this module; there is nothing else to load. What stands between the tags is shown where
+// A page that uses it loads this module and what it imports. What stands between the tags is shown where
 // no script runs, and on paper. Places are [cosine, sine, height]; the tests compare views and words to Python's.
+
+import { define, rendering, save, tie } from "./widget.mjs";
 
 /** [right, up, away] of a place, seen from `turn` degrees around and `tilt` above. */
 export const project = ([x, y, z], turn, tilt) => {
@@ -103,49 +105,47 @@ const CONTENT = `
 </section>
 <slot></slot>`;
 
-class HelixViewer extends HTMLElement {
-  #at = (id) => this.shadowRoot.getElementById(id);
-  #data;
+const render = rendering((place) => {
+  const { model, root, signal } = place;
+  root.innerHTML = CONTENT;
+  const at = (id) => root.getElementById(id);
+  const svg = root.querySelector("svg");
+  const data = JSON.parse(model.get("data"));
+  const angles = () => ["turn", "tilt"].map((name) => at(name).valueAsNumber);
 
-  connectedCallback() {
-    if (this.shadowRoot) return;
-    this.attachShadow({ mode: "open" }).innerHTML = CONTENT;
-    this.#data = JSON.parse(this.getAttribute("data"));
-    for (const name of ["turn", "tilt"]) this.#at(name).value = this.getAttribute(name);
-    for (const period of this.#data.circles) this.#at("circle").add(new Option(period));
-    this.#data.clouds.forEach(({ name }, i) => this.#at("cloud").add(new Option(name, i)));
-    this.shadowRoot.addEventListener("input", () => this.#update());
-    this.#drag(this.shadowRoot.querySelector("svg"));
-    this.#update();
-  }
-
-  /** Half a degree for each pixel: sideways turns, up and down tilts. */
-  #drag(svg) {
-    svg.onpointerdown = (down) => {
-      const [turn, tilt] = ["turn", "tilt"].map((name) => this.#at(name).valueAsNumber);
-      svg.setPointerCapture(down.pointerId);
-      svg.onpointermove = (move) => {
-        this.#at("turn").value = (((turn - (move.clientX - down.clientX) / 2) % 360) + 360) % 360;
-        this.#at("tilt").value = tilt + (move.clientY - down.clientY) / 2;
-        this.#update();
-      };
-    };
-    svg.onpointerup = svg.onpointercancel = () => (svg.onpointermove = null);
-  }
-
-  #update() {
-    const [turn, tilt] = ["turn", "tilt"].map((name) => this.#at(name).valueAsNumber);
-    this.#at("turn").setAttribute("aria-valuetext", `${turn} degrees around`);
-    this.#at("tilt").setAttribute("aria-valuetext", `${Math.abs(tilt)} degrees ${tilt >= 0 ? "above" : "below"}`);
-    const cloud = this.#data.clouds[this.#at("cloud").value];
-    const period = this.#at("circle").value;
-    const svg = this.shadowRoot.querySelector("svg");
+  const update = () => {
+    const [turn, tilt] = angles();
+    at("turn").setAttribute("aria-valuetext", `${turn} degrees around`);
+    at("tilt").setAttribute("aria-valuetext", `${Math.abs(tilt)} degrees ${tilt >= 0 ? "above" : "below"}`);
+    const cloud = data.clouds[at("cloud").value];
+    const period = at("circle").value;
     const reach = UNIT * REACH * zoomOut(cloud.places[period]);
     svg.setAttribute("viewBox", `${-reach} ${-reach} ${2 * reach} ${2 * reach}`);
     svg.style.fontSize = `${(13 * reach) / (UNIT * REACH)}px`;
-    svg.innerHTML = svgOf(cloud, period, this.#data, turn, tilt);
-    this.#at("seen").textContent = describe(cloud.places[period], period, cloud.name, turn, tilt);
-  }
-}
+    svg.innerHTML = svgOf(cloud, period, data, turn, tilt);
+    at("seen").textContent = describe(cloud.places[period], period, cloud.name, turn, tilt);
+  };
 
-customElements.define("helix-viewer", HelixViewer);
+  for (const name of ["turn", "tilt"]) at(name).value = model.get(name);
+  for (const period of data.circles) at("circle").add(new Option(period));
+  data.clouds.forEach(({ name }, i) => at("cloud").add(new Option(name, i)));
+  tie(place, ["turn", "tilt"]);
+  root.addEventListener("input", update, { signal });
+  // Dragging is half a degree for each pixel: sideways turns, up and down tilts.
+  svg.onpointerdown = (down) => {
+    const [turn, tilt] = angles();
+    svg.setPointerCapture(down.pointerId);
+    svg.onpointermove = (move) => {
+      at("turn").value = (((turn - (move.clientX - down.clientX) / 2) % 360) + 360) % 360;
+      at("tilt").value = tilt + (move.clientY - down.clientY) / 2;
+      save(model, { turn: at("turn").value, tilt: at("tilt").value });
+      update();
+    };
+  };
+  svg.onpointerup = svg.onpointercancel = () => (svg.onpointermove = null);
+  update();
+});
+
+export default { render };
+
+define("helix-viewer", render);

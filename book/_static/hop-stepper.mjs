@@ -1,8 +1,10 @@
 // The hop stepper: <hop-stepper text="abcabdab" hops="3"></hop-stepper>
 //
-// A page that uses it loads this module; there is nothing else to load. What stands between the tags is shown where
+// A page that uses it loads this module and what it imports. What stands between the tags is shown where
 // no script runs, and on paper. It steps through the loops of chapters.ch43_constructions.Hopper, to whose states
 // the tests compare it: places count from 1, and place 0 is nowhere.
+
+import { define, rendering, tie } from "./widget.mjs";
 
 export const LETTERS = "abcd";
 export const LONGEST = 40;
@@ -109,37 +111,36 @@ const CONTENT = `
 </section>
 <slot></slot>`;
 
-class HopStepper extends HTMLElement {
-  #at = (id) => this.shadowRoot.getElementById(id);
+const render = rendering((place) => {
+  const { model, root, signal } = place;
+  root.innerHTML = CONTENT;
+  const at = (id) => root.getElementById(id);
 
-  connectedCallback() {
-    if (this.shadowRoot) return;
-    this.attachShadow({ mode: "open" }).innerHTML = CONTENT;
-    this.#at("text").value = this.getAttribute("text");
-    this.#at("hops").value = this.getAttribute("hops");
-    this.#at("loop").max = loops(this.#at("hops").valueAsNumber);
-    this.#at("loop").value = 1;
-    this.shadowRoot.addEventListener("input", () => this.#update());
-    this.#at("next").onclick = () => {
-      const loop = this.#at("loop");
-      loop.value = (loop.valueAsNumber + 1) % (Number(loop.max) + 1);
-      this.#update();
-    };
-    this.#update();
-  }
-
-  #update() {
-    const text = [...this.#at("text").value.toLowerCase()].filter((letter) => LETTERS.includes(letter)).join("");
-    const p = this.#at("hops").valueAsNumber;
-    this.#at("loop").max = loops(p);
-    const loop = this.#at("loop").valueAsNumber;
-    this.#at("count").textContent = p;
-    this.#at("loop").setAttribute("aria-valuetext", `${loop} of ${loops(p)}`);
-    const svg = this.shadowRoot.querySelector("svg");
+  const update = () => {
+    const text = [...at("text").value.toLowerCase()].filter((letter) => LETTERS.includes(letter)).join("");
+    const p = at("hops").valueAsNumber;
+    at("loop").max = loops(p);
+    const loop = at("loop").valueAsNumber;
+    at("count").textContent = p;
+    at("loop").setAttribute("aria-valuetext", `${loop} of ${loops(p)}`);
+    const svg = root.querySelector("svg");
     svg.setAttribute("viewBox", `0 0 ${Math.max(text.length, 1) * STEP} ${GROUND + 76}`);
     svg.innerHTML = text && drawing(text, states(text, p)[loop]);
-    this.#at("seen").textContent = text ? describe(text, p, loop) : "Type a text.";
-  }
-}
+    at("seen").textContent = text ? describe(text, p, loop) : "Type a text.";
+  };
 
-customElements.define("hop-stepper", HopStepper);
+  for (const name of ["text", "hops"]) at(name).value = model.get(name);
+  at("loop").max = loops(at("hops").valueAsNumber);
+  at("loop").value = 1;
+  tie(place, ["text", "hops"]);
+  root.addEventListener("input", update, { signal });
+  at("next").onclick = () => {
+    at("loop").value = (at("loop").valueAsNumber + 1) % (Number(at("loop").max) + 1);
+    update();
+  };
+  update();
+});
+
+export default { render };
+
+define("hop-stepper", render);

@@ -4,10 +4,11 @@
 // A page that uses it loads this module and what it imports. What stands between the tags is shown where
 // no script runs, and on paper. weights: a safetensors file in base64, as chapters.ch78_page_multiplier packs it; the
 // tests compare what is computed here with the library, context by context. heads: of attention. digits: of the
-// longest factor that is taken. step: how many tokens are written at first, from the end if it is negative.
+// longest factor that is taken. step: how many tokens are written at first.
 
 import { say, typed } from "./fields.mjs";
-import { tensors } from "./tensors.mjs";
+import { decoded, tensors } from "./tensors.mjs";
+import { define, rendering, save, tie } from "./widget.mjs";
 
 const { sqrt, exp, max, min, floor } = Math;
 const ALPHABET = "0123456789-+*=$";
@@ -221,49 +222,48 @@ const CONTENT = (digits) => `
 </section>
 <slot></slot>`;
 
-class LongMultiplication extends HTMLElement {
-  #at = (id) => this.shadowRoot.getElementById(id);
-  #run;
-  #factors = [];
-  #steps = [];
-
-  connectedCallback() {
-    if (this.shadowRoot) return;
-    const tables = tensors(Uint8Array.from(atob(this.getAttribute("weights")), (letter) => letter.charCodeAt(0)));
-    this.#run = network(tables, Number(this.getAttribute("heads")));
-    this.attachShadow({ mode: "open" }).innerHTML = CONTENT(this.getAttribute("digits"));
-    for (const name of ["a", "b"]) {
-      this.#at(name).value = this.getAttribute(name);
-      this.#at(name).oninput = () => this.#multiply();
-    }
-    this.#at("step").oninput = () => this.#show();
-    this.#multiply(Number(this.getAttribute("step")));
-  }
+const render = rendering((place) => {
+  const { model, root } = place;
+  const digits = Number(model.get("digits"));
+  const run = network(tensors(decoded(model.get("weights"))), Number(model.get("heads")));
+  root.innerHTML = CONTENT(digits);
+  const at = (id) => root.getElementById(id);
+  let factors, steps;
 
   /** Write the page of the numbers that stand there, and show it up to a step: all of it unless told otherwise. */
-  #multiply(step = Infinity) {
-    const digits = Number(this.getAttribute("digits"));
-    const [a, b] = ["a", "b"].map((name) => typed(this.#at(name), digits));
+  const multiply = (step = Infinity) => {
+    const [a, b] = ["a", "b"].map((name) => typed(at(name), digits));
     const idle = a === undefined || b === undefined;
-    this.shadowRoot.querySelector("section").classList.toggle("idle", idle);
+    root.querySelector("section").classList.toggle("idle", idle);
     if (idle) {
-      say(this.#at("told"), `Two whole numbers of at most ${digits} digits are taken.`);
+      say(at("told"), `Two whole numbers of at most ${digits} digits are taken.`);
       return;
     }
-    this.#factors = [a, b];
-    this.#steps = write(this.#run, a, b);
-    this.#at("step").max = this.#steps.length;
-    this.#at("step").value = min(step, this.#steps.length);
-    say(this.#at("told"), describe(a, b, this.#steps));
-    this.#show();
-  }
+    factors = [a, b];
+    steps = write(run, a, b);
+    at("step").max = steps.length;
+    at("step").value = min(step, steps.length);
+    save(model, { step: at("step").value });
+    say(at("told"), describe(a, b, steps));
+    show();
+  };
 
-  #show() {
-    const count = Number(this.#at("step").value);
-    this.#at("step-value").textContent = `${count} of ${this.#steps.length}`;
-    say(this.#at("why"), count ? reason(this.#steps[count - 1]) : "Nothing yet.");
-    this.shadowRoot.querySelector("tbody").innerHTML = table(...this.#factors, this.#steps, count);
-  }
-}
+  const show = () => {
+    const count = Number(at("step").value);
+    at("step-value").textContent = `${count} of ${steps.length}`;
+    say(at("why"), count ? reason(steps[count - 1]) : "Nothing yet.");
+    root.querySelector("tbody").innerHTML = table(...factors, steps, count);
+  };
 
-customElements.define("long-multiplication", LongMultiplication);
+  for (const name of ["a", "b"]) {
+    at(name).value = model.get(name);
+    at(name).oninput = () => multiply();
+  }
+  at("step").oninput = show;
+  multiply(Number(model.get("step")));
+  tie(place, ["a", "b", "step"]);
+});
+
+export default { render };
+
+define("long-multiplication", render);

@@ -1,8 +1,10 @@
 // The petal explorer: <petal-explorer embedding="4" attention="32" amplitude="0.5" phase="0" a="70"></petal-explorer>
 //
-// A page that uses it loads this module; there is nothing else to load. What stands between the tags is shown where
+// A page that uses it loads this module and what it imports. What stands between the tags is shown where
 // no script runs, and on paper. The numbers are those of chapters.ch21_petals.Petal, to which the tests compare
 // them; a point of the plane is [real part, imaginary part], and the parameters are named as the fields of that class.
+
+import { define, given, rendering, save, tie } from "./widget.mjs";
 
 export const P = 113;
 export const REACH = 1.2; // the drawing shows -REACH to REACH in both directions
@@ -242,116 +244,108 @@ const CONTENT = `
 
 const SLIDERS = ["embedding", "attention", "phase", "amplitude", "a"];
 
-class PetalExplorer extends HTMLElement {
-  #at = (id) => this.shadowRoot.getElementById(id);
-  #phase = 0; // radians; the slider rounds it to hundredths of pi
-  #running = 0; // the animation frame asked for, 0 when paused
-  #watched;
+const GIVEN = { embedding: 4, attention: 32, phase: 0, amplitude: 0.5, a: 0 }; // where the model has nothing
 
-  connectedCallback() {
-    if (!this.shadowRoot) this.#build();
-    // The drawing follows its own size and the theme's switch between light and dark.
-    const size = new ResizeObserver(() => this.#draw());
-    const theme = new MutationObserver(() => this.#draw());
-    size.observe(this.shadowRoot.querySelector("canvas"));
-    theme.observe(document.documentElement, { attributeFilter: ["data-theme"] });
-    this.#watched = [size, theme];
-    this.#update();
-  }
+const render = rendering((place) => {
+  const { model, root, signal } = place;
+  root.innerHTML = CONTENT;
+  const at = (id) => root.getElementById(id);
+  const presets = [...root.querySelectorAll(".presets button")];
+  let phase = Number(model.get("phase") ?? GIVEN.phase); // radians; the slider rounds it to hundredths of pi
+  let running = 0; // the animation frame asked for, 0 when paused
 
-  disconnectedCallback() {
-    this.#pause();
-    for (const observer of this.#watched) observer.disconnect();
-  }
-
-  #build() {
-    this.attachShadow({ mode: "open" }).innerHTML = CONTENT;
-    const given = { embedding: 4, attention: 32, amplitude: 0.5, phase: 0, a: 0 };
-    for (const name of SLIDERS) if (this.hasAttribute(name)) given[name] = Number(this.getAttribute(name));
-    this.#phase = given.phase;
-    for (const name of SLIDERS) this.#at(name).value = name === "phase" ? given.phase / Math.PI : given[name];
-    this.#at("family").checked = this.hasAttribute("family");
-    this.shadowRoot.addEventListener("input", ({ target }) => {
-      if (target.id === "phase") {
-        this.#pause();
-        this.#phase = target.valueAsNumber * Math.PI;
-      }
-      this.#update();
-    });
-    this.#presets().forEach((button, i) => {
-      button.onclick = () => {
-        [this.#at("embedding").value, this.#at("attention").value] = PRESETS[i];
-        this.#update();
-      };
-    });
-    this.#at("play").onclick = () => {
-      if (this.#running) this.#pause();
-      else this.#play();
-      this.#update();
-    };
-  }
-
-  #presets() {
-    return [...this.shadowRoot.querySelectorAll(".presets button")];
-  }
+  const curveNow = () => ({ ...Object.fromEntries(SLIDERS.map((name) => [name, at(name).valueAsNumber])), phase });
 
   /** Never called but by the reader: nothing on the page moves by itself. */
-  #play() {
+  const play = () => {
     let before;
     const step = (now) => {
-      this.#phase = (this.#phase + (TURN * (now - (before ?? now))) / 1000 / SECONDS) % TURN;
+      phase = (phase + (TURN * (now - (before ?? now))) / 1000 / SECONDS) % TURN;
       before = now;
-      this.#running = requestAnimationFrame(step);
-      this.#at("phase").value = this.#phase / Math.PI;
-      this.#update();
+      running = requestAnimationFrame(step);
+      at("phase").value = phase / Math.PI;
+      update();
     };
-    this.#running = requestAnimationFrame(step);
-  }
+    running = requestAnimationFrame(step);
+  };
 
-  #pause() {
-    cancelAnimationFrame(this.#running);
-    this.#running = 0;
-  }
+  const pause = () => {
+    cancelAnimationFrame(running);
+    running = 0;
+  };
 
-  get #curve() {
-    const values = SLIDERS.map((name) => [name, this.#at(name).valueAsNumber]);
-    return { ...Object.fromEntries(values), phase: this.#phase };
-  }
-
-  #update() {
-    const curve = this.#curve;
-    const asFamily = this.#at("family").checked;
+  const update = () => {
+    const curve = curveNow();
+    const asFamily = at("family").checked;
     const show = (element, text) => {
       if (element.textContent !== text) element.textContent = text; // else a screen reader would say it again
     };
     for (const name of SLIDERS) {
-      const value = this.#at(name).valueAsNumber;
+      const value = at(name).valueAsNumber;
       const text = { phase: `${value.toFixed(2)} π`, amplitude: value.toFixed(2) }[name] ?? String(value);
-      show(this.#at(`${name}-value`), text);
-      this.#at(name).setAttribute("aria-valuetext", text);
+      show(at(`${name}-value`), text);
+      at(name).setAttribute("aria-valuetext", text);
     }
-    this.#presets().forEach((button, i) => {
+    presets.forEach((button, i) => {
       const [embedding, attention] = PRESETS[i];
       button.setAttribute("aria-pressed", embedding === curve.embedding && attention === curve.attention);
     });
-    show(this.#at("play"), this.#running ? "Pause" : "Play the phase");
+    show(at("play"), running ? "Pause" : "Play the phase");
     const [, n] = ratio(curve);
-    show(this.#at("first"), asFamily ? "φ = 0" : "b = 0");
-    show(this.#at("last"), asFamily ? (n === 1 ? "2π" : `2π/${n}`) : String(P - 1));
-    show(this.#at("seen"), describe(curve, asFamily)); // the phase is not in it, so an animation says nothing
-    this.#draw();
-  }
+    show(at("first"), asFamily ? "φ = 0" : "b = 0");
+    show(at("last"), asFamily ? (n === 1 ? "2π" : `2π/${n}`) : String(P - 1));
+    show(at("seen"), describe(curve, asFamily)); // the phase is not in it, so an animation says nothing
+    redraw();
+  };
 
-  #draw() {
-    const canvas = this.shadowRoot.querySelector("canvas");
+  const canvas = root.querySelector("canvas");
+  const redraw = () => {
     const size = Math.round(canvas.clientWidth * devicePixelRatio);
     if (!size) return; // not shown, in a folded cell for example
     if (canvas.width !== size) canvas.width = canvas.height = size;
-    const dark = document.documentElement.dataset.theme === "dark";
+    const ink = getComputedStyle(canvas).color;
+    const dark = ink.match(/\d+/g).slice(0, 3).every((part) => part > 127); // the ground is if the text is bright
     const strip = Array.from({ length: 29 }, (_, i) => cyclic(i / 28, dark));
-    this.shadowRoot.querySelector(".key div").style.background = `linear-gradient(to right, ${strip})`;
-    draw(canvas, this.#curve, this.#at("family").checked, getComputedStyle(canvas).color, dark);
-  }
-}
+    root.querySelector(".key div").style.background = `linear-gradient(to right, ${strip})`;
+    draw(canvas, curveNow(), at("family").checked, ink, dark);
+  };
 
-customElements.define("petal-explorer", PetalExplorer);
+  for (const name of SLIDERS) at(name).value = name === "phase" ? phase / Math.PI : (model.get(name) ?? GIVEN[name]);
+  at("family").checked = given(model, "family");
+  tie(place, SLIDERS.filter((name) => name !== "phase")); // which would tell of every frame
+  const entered = ({ target }) => {
+    if (target.id === "phase") {
+      pause();
+      phase = target.valueAsNumber * Math.PI;
+    }
+    update();
+  };
+  root.addEventListener("input", entered, { signal });
+  presets.forEach((button, i) => {
+    button.onclick = () => {
+      const [embedding, attention] = PRESETS[i];
+      [at("embedding").value, at("attention").value] = [embedding, attention];
+      save(model, { embedding, attention });
+      update();
+    };
+  });
+  at("play").onclick = () => {
+    if (running) pause();
+    else play();
+    update();
+  };
+  // The drawing follows its own size and the theme's switch between light and dark, of a page or of JupyterLab.
+  const watched = [new ResizeObserver(redraw), new MutationObserver(redraw)];
+  watched[0].observe(canvas);
+  watched[1].observe(document.documentElement, { attributeFilter: ["data-theme"] });
+  watched[1].observe(document.body, { attributeFilter: ["data-jp-theme-light"] });
+  signal.addEventListener("abort", () => {
+    pause();
+    for (const observer of watched) observer.disconnect();
+  });
+  update();
+});
+
+export default { render };
+
+define("petal-explorer", render);

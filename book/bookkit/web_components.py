@@ -3,6 +3,11 @@
 A module of book/_static/ defines and draws each. A page of the book loads it from beside the page
 (`bookkit.sphinx.classic`); where a reader runs the notebook by hand, its source comes with the output, and with it
 that of what it imports.
+
+Whoever has anywidget, which the book does not ask for, makes a widget of a module by a subclass of
+`anywidget.AnyWidget` with `_esm = whole_source("abacus-adder.mjs")` and for each attribute a trait
+`traitlets.Unicode(value).tag(sync=True)`. What a reader enters then stands in these traits, and what Python puts
+there is shown.
 """
 
 import base64

@@ -161,7 +161,7 @@ class AbacusAdder:
             "a": self.a, "b": self.b, "offset": self.offset, "loops": self.loops, "shift": self.shift,
             "heads": model.config.n_heads, "digits": DIGITS, "trained": experiment.task.max_digits,
             "last": experiment.offsets.k - 1 + experiment.task.max_digits, "own": model.config.offset,
-            "own-loops": model.config.n_loops,
+            "own_loops": model.config.n_loops,
             "grid": " ".join(f"{100 * share:.0f}" for share in page_grid().flatten()),
             "weights": base64.b64encode(safetensors.torch.save(packed)).decode(),
         }  # fmt: skip

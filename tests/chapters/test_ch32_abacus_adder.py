@@ -181,6 +181,26 @@ def test_a_reader_moves_offset_addresses_and_loops(shown):
 
 
 @pytest.mark.browser
+def test_a_typed_sum_is_marked_where_it_breaks_as_the_offset_moves(shown):
+    """Right up to the largest offset of training, wrong from the next one on, in the columns that torch gets wrong."""
+    largest = checkpoints.read(NETWORK).experiment.offsets.k - 1
+    a, b = "271828", "314159"
+    for label, number in (("First number", a), ("Second number", b)):
+        shown.get_by_label(label).fill(number)
+    right, breaks = str(int(a) + int(b)), {}
+    for offset in (0, largest, largest + 1, OFFSETS):
+        shown.get_by_label("Offset of all").fill(str(offset))
+        assert told(shown, "#told", f"{a} + {b}") == describe(a, b, offset, 2)
+        says = write(a, b, offset, 2)[0][::-1]
+        width = max(len(right), len(says))
+        wrong = [one != other for one, other in zip(says.rjust(width), right.rjust(width), strict=True)]
+        marks = shown.locator("td.good, td.bad").evaluate_all("cells => cells.map(cell => cell.className)")
+        assert marks == ["bad" if one else "good" for one in wrong], offset
+        breaks[offset] = sum(wrong)
+    assert breaks[0] == breaks[largest] == 0 < breaks[largest + 1] < breaks[OFFSETS], breaks
+
+
+@pytest.mark.browser
 def test_the_map_shows_these_numbers_only_in_the_setting_that_it_is_of(shown):
     at_its_setting = {"Offset of all": "6", "moved by:": "0", "Loops:": "2"}
     for label, another in {"Offset of all": "7", "moved by:": "1", "Loops:": "3"}.items():

@@ -378,22 +378,6 @@ def test_what_is_no_number_is_refused_and_hides_the_old_texts(shown):
 
 
 @pytest.mark.browser
-def test_a_notebook_can_call_it_as_anywidget_does(shown):
-    said = shown.evaluate(
-        """async given => {
-          const { default: widget } = await import('/_static/format-explorer.mjs');
-          const el = document.body.appendChild(document.createElement('div'));
-          widget.render({ model: { get: name => given[name] }, el });
-          const said = el.shadowRoot.querySelector('#told').textContent;
-          el.remove();
-          return said;
-        }""",
-        {"a": 5, "b": 7, "digits": DIGITS, "shown": '["plain"]', "draws": '[{"spaces": "", "hints": [0]}]'},
-    )
-    assert said == "5 + 7 = 12"
-
-
-@pytest.mark.browser
 def test_it_fits_a_phone_and_gives_way_to_a_table_on_paper(shown):
     shown.set_viewport_size(PHONE)
     for label in ("First number,", "Second number,"):

@@ -551,6 +551,7 @@ const CONTENT = `
     <button type="button" id="million">Two random numbers of ${grouped(MOST)} digits</button>
     <progress id="added" aria-label="Share of the sum that is written" max="1" value="0" hidden></progress>
     <p id="columns" hidden></p>
+    <button type="button" id="stop" hidden>Stop</button>
   </div>
   <p id="seen" role="status"></p>
   <details open>
@@ -588,7 +589,7 @@ const CONTENT = `
 </section>
 <slot></slot>`;
 
-const WATCHED = { add: ["added", "columns"], prove: ["progress", "looked"] }; // the bar and the count of a job
+const WATCHED = { add: ["added", "columns", "stop"], prove: ["progress", "looked"] }; // a job's bar, count, what ends it
 
 const signed = (value) => (value < 0 ? `−${-value}` : value > 0 ? `+${value}` : "0");
 
@@ -624,6 +625,12 @@ class CertifiedAdder {
       const [a, b] = Array.from({ length: 2 }, () => Array.from({ length: MOST }, digit).join(""));
       this.#put({ a, b });
       this.#add();
+    };
+    this.#at("stop").onclick = () => {
+      this.#jobs.add = undefined;
+      this.#reached("add");
+      this.#say("seen", "Stopped.");
+      this.#at("million").focus();
     };
     this.#at("column").oninput = () => this.#draw();
     this.#at("prove").onclick = () => this.#prove();
@@ -664,7 +671,7 @@ class CertifiedAdder {
   /** A bar and a count of how far a job is, gone without a share; not a status, which would be said at every step. */
   #reached(kind, share, words = "") {
     const [bar, count] = WATCHED[kind];
-    for (const id of [bar, count]) this.#at(id).hidden = share === undefined;
+    for (const id of WATCHED[kind]) this.#at(id).hidden = share === undefined;
     this.#at(bar).value = share ?? 0;
     this.#say(count, words);
   }
@@ -677,17 +684,20 @@ class CertifiedAdder {
     const none = [["first", a], ["second", b]].filter(([, number]) => !number).map(([name]) => name);
     const longest = none.length ? 0 : max(a.length, b.length);
     const long = longest > MOST;
-    this.#root.querySelector("section").classList.toggle("idle", long || none.length > 0);
+    const section = this.#root.querySelector("section");
+    section.classList.toggle("idle", long || none.length > 0);
     if (none.length) return this.#say("seen", `Type a whole number of 0 or more as ${none.join(" and ")} number.`);
     if (long) return this.#say("seen", `More than ${grouped(MOST)} digits: the network could, but not this page.`);
     const show = ({ written }) => {
       const done = min(written.length, longest);
       this.#say("seen", "Adding.");
+      section.classList.add("idle"); // what is drawn is another sum
       this.#reached("add", done / longest, `${grouped(done)} of ${grouped(longest)} columns`);
     };
     const last = await this.#steps("add", addition(this.#run, a, b), show);
     if (!last) return;
     this.#reached("add");
+    section.classList.remove("idle");
     this.#say("seen", describe(a, b, last));
     this.#sum = { a, b, written: last.written };
     this.#at("column").max = last.written.length; // which also holds back a column beyond it
@@ -707,10 +717,11 @@ class CertifiedAdder {
     svg.setAttribute("viewBox", `0 0 ${(2 * AROUND + 1) * CELL} ${3 * ROW - 4}`);
     svg.innerHTML = drawing(a, b, written, i, pattern, best);
     this.#at("column").setAttribute("aria-valuetext", `${i + 1} of ${written.length + 1}`);
-    this.#say("place", `${grouped(i + 1)} of ${grouped(written.length + 1)}, from the right`);
+    this.#say("place", `${grouped(i + 1)} of ${grouped(written.length + 1)} from the right; the last is the end sign`);
     this.#say("at", `It sees ${text(context)} and writes ${name(best)}, ahead of ${name(second)} by ${atLeast(lead, 1)} logits.`);
     const key = (h) => `<li><span style="background: ${COLOURS[h % COLOURS.length]}"></span>head ${h}</li>`;
-    this.#root.querySelector(".heads").innerHTML = [...pattern[OWN].keys()].map(key).join("");
+    const keys = [...pattern[OWN].keys()].map(key).join("");
+    this.#root.querySelector(".heads").innerHTML = `${keys}<li>a bar: share of attention, 0 to 1</li>`;
   }
 
   get #by() {

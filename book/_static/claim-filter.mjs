@@ -2,7 +2,8 @@
 //
 // Where this module is loaded, it shows of all elements with data-verdict those that fit what is chosen and typed,
 // in the order that is chosen. What is there to choose stands in their data attributes; where all have the same, there
-// is nothing to choose. Without scripts, and on paper, there is no filter and every claim is shown.
+// is nothing to choose. What is chosen stands in the page's address, so that a view can be sent. Without scripts, and on
+// paper, there is no filter and every claim is shown.
 
 const CHOICES = {
   source: "Source",
@@ -54,7 +55,9 @@ class ClaimFilter extends HTMLElement {
       for (const claim of this.claims) if (claim[name]) counts.set(claim[name], (counts.get(claim[name]) ?? 0) + 1);
       const [first] = counts.values();
       if (!first || first === this.claims.length) return [];
-      const options = [...counts].map(([value, count]) => new Option(`${value} (${count})`, value));
+      const inOrder = name === "chapter" ? [...counts].sort(([one], [other]) => (one < other ? -1 : 1)) : [...counts];
+      const said = (value) => (name === "chapter" ? value.replaceAll("_", " ") : value);
+      const options = inOrder.map(([value, count]) => new Option(`${said(value)} (${count})`, value));
       return [select(name, label, [new Option("all", ""), ...options])];
     };
     const select = (name, label, entries) => {
@@ -73,6 +76,12 @@ class ClaimFilter extends HTMLElement {
       Object.assign(document.createElement("button"), { type: "reset", textContent: "Show all" }),
       document.createElement("output"),
     );
+    const asked = new URLSearchParams(location.search);
+    for (const control of form.elements) {
+      const value = asked.get(control.name);
+      const known = control.options === undefined || [...control.options].some((option) => option.value === value);
+      if (control.name && value !== null && known) control.value = value;
+    }
     form.addEventListener("input", () => this.show());
     form.addEventListener("reset", () => setTimeout(() => this.show()));
     form.addEventListener("submit", (event) => event.preventDefault());
@@ -98,6 +107,12 @@ class ClaimFilter extends HTMLElement {
 
   show() {
     const chosen = Object.fromEntries(new FormData(this.querySelector("form")));
+    const address = new URL(location);
+    for (const [name, value] of Object.entries(chosen)) {
+      if (value && value !== "ledger") address.searchParams.set(name, value);
+      else address.searchParams.delete(name);
+    }
+    if (address.href !== location.href) history.replaceState(history.state, "", address);
     for (const claim of this.claims) {
       claim.element.hidden = !fits(claim, chosen);
       claim.place.after(claim.element);

@@ -143,3 +143,24 @@ def test_a_link_to_a_claim_that_is_not_shown_shows_all(source):
     source.get_by_label("Verdict").select_option("refuted")
     source.get_by_role("link", name="B").click()
     assert seen(source) == ["b"], "nothing is changed for what is there"
+
+
+@pytest.mark.browser
+def test_a_view_stands_in_the_address_and_comes_back_from_it(filtered):
+    filtered.get_by_label("Verdict").select_option("partly")
+    filtered.get_by_label("Words").fill("carry")
+    filtered.get_by_label("Order").select_option("far")
+    assert filtered.url.endswith("page.html?words=carry&verdict=partly&order=far")
+    filtered.reload()
+    filtered.get_by_text("1 of 4 claims").wait_for()
+    assert seen(filtered) == ["d"] and filtered.get_by_label("Verdict").input_value() == "partly"
+    filtered.get_by_role("button", name="Show all").click()
+    filtered.get_by_text("4 of 4 claims").wait_for()
+    assert filtered.url.endswith("page.html")
+
+
+@pytest.mark.browser
+def test_an_address_that_asks_for_what_there_is_not_shows_all(filtered):
+    filtered.goto("page.html?verdict=never&order=never")
+    filtered.get_by_text("4 of 4 claims").wait_for()
+    assert seen(filtered) == ["a", "b", "d"]

@@ -185,13 +185,25 @@ def _card(row: dict, claim: Claim) -> str:
     entries |= {
         "published": _text(row["published"] or "no number"),
         "ours": _text(row["measured"]) + (f" <small>({_text(row['spread'])})</small>" if row["spread"] else ""),
+        "compared": _compared(row),
         "scale": _text(scale_words(row["scale"])),
         "measured in": measured_in(row),
     }
+    entries = {name: value for name, value in entries.items() if value}
     if claim.remark:
         entries["remark"] = _text(claim.remark)
     head = f"<p>{scaled_badge(row)} <strong>{row['id']}</strong> {_text(row['statement'])}</p>"
     return f'<div class="claim" id="{anchor(row["id"])}"{_data(row)}>{head}{_list(entries)}{_decided(claim)}</div>'
+
+
+def _compared(row: dict) -> str:
+    """The pairs of numbers by which the claims are sorted; empty where nothing is compared."""
+    pairs = row["beside"] or ()
+    said = (
+        (f"{name.replace('_', ' ')}: " if len(pairs) > 1 else "") + f"{show(theirs)} published, {show(ours)} here"
+        for name, theirs, ours in pairs
+    )
+    return _text("; ".join(said))
 
 
 def measured_in(row: dict) -> str:

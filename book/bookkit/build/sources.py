@@ -305,12 +305,10 @@ def _head(number: str, source: Source, found: Found) -> Iterator[str]:
             entries = "".join(_entry(found.claims[id], found.rows[id]) for id in ids)
             yield f"## {title}\n\n" + f'<ul class="short">{entries}</ul>'
     if source.errors:
-        texts = [
-            f"**{slip.where}.** {slip.text} {evidence(slip.figures, slip.claims, found)}" for slip in source.errors
-        ]
+        texts = [f"{_said(slip)} {evidence(slip.figures, slip.claims, found)}" for slip in source.errors]
         yield "## What is wrong in it\n\n" + findings(texts, found.records, found.claims)
         yield (
-            "With the words in question, and beside those of the other sources: {doc}`errors`. At its end stands "
+            "Beside those of the other sources, and with how each was found: {doc}`errors`. At its end stands "
             "[where we were wrong](errors.md#where-we-were-wrong)."
         )
 
@@ -402,8 +400,13 @@ def errors_page(sources: Mapping[str, Source], corrections: list[dict], found: F
 
 
 def _slip(slip: Slip, found: Found) -> str:
+    return f"{_said(slip)} *{HOW[slip.how]}.* {evidence(slip.figures, slip.claims, found)}"
+
+
+def _said(slip: Slip) -> str:
+    """Where it stands, the source's words, and what is wrong with them: no answer without what it answers."""
     words = f" It says: <q>{_text(slip.says)}</q>." if slip.says else ""
-    return f"**{slip.where}.**{words} {slip.text} *{HOW[slip.how]}.* {evidence(slip.figures, slip.claims, found)}"
+    return f"**{slip.where}.**{words} {slip.text}"
 
 
 # --- parts of a source's page ---

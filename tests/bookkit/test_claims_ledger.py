@@ -1,12 +1,22 @@
 """The ledger itself: which claims it holds, and that each can be read, tested and judged."""
 
+import json
 import re
 from collections import Counter
 from collections.abc import Mapping
 
 import pytest
 
-from bookkit.claims import BECAUSE, STATISTICS, load_claims, names, repo_root
+from bookkit.build.pages import read_not_compared
+from bookkit.claims import (
+    BECAUSE,
+    NOT_ATTEMPTED,
+    REPRODUCED,
+    STATISTICS,
+    load_claims,
+    names,
+    repo_root,
+)
 
 CLAIMS = load_claims()
 LEDGER = sorted((repo_root() / "book" / "claims").glob("*.yaml"))
@@ -116,6 +126,23 @@ def test_a_rule_does_not_mix_statistics_of_one_list_with_named_measurements():
     lists = {*STATISTICS, "values"}
     named = {claim.id: read_by(claim) - claim.published_names().keys() - lists for claim in WITH_RULE}
     assert [claim.id for claim in WITH_RULE if named[claim.id] and read_by(claim) & lists] == []
+
+
+def test_a_verdict_that_falls_short_is_explained():
+    path = repo_root() / "tests" / "baselines" / "verdicts.json"
+    verdicts = {key.partition("/")[2]: verdict for key, verdict in json.loads(path.read_text("utf-8")).items()}
+    short = [id for id, verdict in verdicts.items() if verdict not in (REPRODUCED, NOT_ATTEMPTED)]
+    assert len(short) > 100
+    assert [id for id in short if len((CLAIMS[id].remark or "").split()) < 8] == []
+
+
+def test_a_published_number_is_compared_with_ours_or_says_why_not():
+    reasons = read_not_compared(repo_root())
+    excused = Counter(id for entry in reasons for id in entry["claims"])
+    numbered = {claim.id for claim in CLAIMS.values() if claim.value is not None and claim.rule}
+    compared = {claim.id for claim in CLAIMS.values() if claim.compare}
+    assert numbered - compared == excused.keys() and set(excused.values()) == {1}
+    assert len(compared) >= 100 and all(len(entry["reason"].split()) > 8 for entry in reasons)
 
 
 def test_the_ledger_stays_readable_in_a_diff():

@@ -223,6 +223,10 @@ def test_it_runs_again_when_something_it_reaches_changes(root, name, content):
             "book/claims/004.yaml",
             FILES["book/claims/004.yaml"].replace("M-02, chapter: null, value: 1", "M-02, chapter: null, value: 2"),
         ),
+        (
+            "book/claims/004.yaml",
+            FILES["book/claims/004.yaml"].replace("value: 1}", "value: 1, remark: None, compare: {value: mean}}"),
+        ),
     ],
 )
 def test_it_does_not_run_again_for_what_it_does_not_reach_or_compute(root, name, content):

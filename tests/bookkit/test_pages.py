@@ -11,7 +11,7 @@ import pytest
 from bs4 import BeautifulSoup
 
 from bookkit.build import pages
-from bookkit.build.comparison import distance, drawing
+from bookkit.build.comparison import distance, drawing, left_out
 from bookkit.build.pages import (
     FILTER,
     NUMBER,
@@ -89,11 +89,12 @@ def entries(list_) -> dict[str, str]:
 
 def test_a_measured_claim_says_all_that_was_found_and_links_to_where(page):
     card = page.find(id="claim-m-08")
-    assert card.find("p").text == "✓\N{NO-BREAK SPACE}reproduced (reduced scale) M-08 Loss < 1 & falls."
+    verdict = "✓\N{NO-BREAK SPACE}reproduced (much smaller: 1/100 of the weights)"
+    assert card.find("p").text == f"{verdict} M-08 Loss < 1 & falls."
     assert entries(card.dl) == {
         "published": "about 4,000 epochs",
         "ours": "4,100 ± 141 epochs (n = 2 seeds, 4,000 to 4,200)",
-        "scale": "reduced: 1/100 of the weights",
+        "scale": "much smaller: 1/100 of the weights",
         "measured in": "chapter 10, its figure",
     }
     assert [link["href"] for link in card.find_all("a")] == [
@@ -102,14 +103,37 @@ def test_a_measured_claim_says_all_that_was_found_and_links_to_where(page):
     ]
 
 
-def test_a_badge_says_the_scale_unless_the_verdict_does(page):
-    def head(id):
-        return page.find(id=f"claim-{id}").find("p").text.replace("\N{NO-BREAK SPACE}", " ")
+@pytest.mark.parametrize(
+    ("scale", "words", "chosen_by"),
+    [
+        (Scale("proof", {}), "proof", "proof"),
+        (Scale("same setting", {"weights": 1.0}), "same setting", "same setting"),
+        (Scale("reduced", {"weights": 1 / 75}), "reduced: 1/75 of the weights", "reduced"),
+        (Scale("reduced", {"weights": 1 / 99}), "reduced: 1/99 of the weights", "reduced"),
+        (Scale("reduced", {"weights": 1, "examples": 0.01}), "much smaller: 1/100 of the examples", "much smaller"),
+        (Scale("reduced", {"weights": 0.002, "data": 0.01}), "much smaller: 1/500 of the weights", "much smaller"),
+    ],
+)
+def test_a_badge_says_at_what_scale_and_by_how_much(scale, words, chosen_by):
+    row = a_row(verdict="not seen at reduced scale", scale=scale)
+    assert scaled_badge(row) == f"{badge('not seen at reduced scale')} <small>({words})</small>"
+    card = BeautifulSoup(page_of([row]), "html.parser").find(id="claim-m-08")
+    assert card["data-scale"] == chosen_by and entries(card.dl)["scale"].startswith(chosen_by)
 
-    assert head("n-01").split(" N-01")[0].endswith("partly (proof)")
-    unseen = scaled_badge(a_row(verdict="not seen at reduced scale"))
-    assert unseen == badge("not seen at reduced scale")
+
+def test_a_badge_without_a_measurement_says_no_scale():
     assert scaled_badge(a_row(verdict="not attempted", **OPEN)) == badge("not attempted")
+
+
+def test_the_scoreboard_says_what_its_badges_mean_by_small():
+    assert "*reduced* where ours has less than 1/2 of" in page_of(ROWS)
+    assert "*much smaller* from 1/100 on" in page_of(ROWS)
+
+
+def test_a_remark_says_why_ours_differs():
+    claims = claims_of([a_row()])
+    card = scoreboard_page([a_row()], {"M-08": replace(claims["M-08"], remark="One run & no more.")})
+    assert entries(BeautifulSoup(card, "html.parser").find(id="claim-m-08").dl)["remark"] == "One run & no more."
 
 
 def test_a_question_has_its_answer_first():
@@ -204,7 +228,7 @@ def test_a_claim_carries_what_the_filter_chooses_by(page):
     assert data == {
         "data-source": "Source 004",
         "data-verdict": "reproduced",
-        "data-scale": "reduced",
+        "data-scale": "much smaller",
         "data-chapter": "10_grokking",
     }
     open_claim = page.find(id="claim-g-01")
@@ -246,6 +270,22 @@ def test_every_pair_is_a_mark_that_says_what_it_is_and_leads_to_its_claim():
 def test_a_drawing_of_few_pairs_has_a_mark_for_each_and_none_at_all_without(pairs):
     svg = BeautifulSoup(drawing([a_row(beside=pairs)]), "html.parser")
     assert len(svg.find_all("a")) == len(pairs) and bool(svg.find("svg")) == bool(pairs)
+
+
+def test_a_negative_number_stands_at_the_edge_where_zero_does():
+    def height(ours):
+        svg = BeautifulSoup(drawing([a_row(beside=[("value", 34, ours), ("value", 10, 10)])]), "html.parser")
+        return svg.find("text", class_="mark")["y"]
+
+    assert height(-92) == height(0) != height(92)
+
+
+def test_what_is_not_drawn_says_why():
+    page = scoreboard_page(ROWS, claims_of(ROWS), (), [{"reason": "Other & else.", "claims": ["M-08", "M-09"]}])
+    fold = BeautifulSoup(page, "html.parser").find("details")
+    assert fold.summary.text.startswith("2 more claims have a published number")
+    assert fold.li.text == "Other & else. M-08, M-09" and fold.a["href"] == "#claim-m-08"
+    assert left_out([]) == ""
 
 
 RUN = {

@@ -21,7 +21,7 @@ from bookkit.build.sources import (
     read_source,
     source_page,
 )  # fmt: skip
-from bookkit.claims import ClaimError, load_claims
+from bookkit.claims import ClaimError, Scale, load_claims
 
 ROOT = Path(__file__).resolve().parents[2]
 BASELINES = {path.stem: path for path in (ROOT / "tests" / "baselines").glob("**/*.json")}
@@ -190,6 +190,24 @@ def test_a_question_has_its_answer_beside_the_verdict():
 def test_the_front_page_counts_all_verdicts(monkeypatch, tmp_path):
     monkeypatch.setattr(sources.Found, "under", lambda *_: found("10_grokking"))
     assert sources.tally_markdown(tmp_path, tmp_path) == ("The verdicts on [1 claims](scoreboard.md): 1 reproduced.")
+
+
+@pytest.mark.parametrize(
+    "scale, more", [(Scale("analogue", {}), " (1 of them smaller or in a stand-in)"), (Scale("same setting", {}), "")]
+)
+def test_what_holds_in_part_because_ours_is_smaller_is_counted_apart(monkeypatch, tmp_path, scale, more):
+    rows = found("10_grokking")
+    rows.rows["M-08"] |= {"verdict": "partly", "scale": scale}
+    monkeypatch.setattr(sources.Found, "under", lambda *_: rows)
+    assert f"1 partly{more}." in sources.tally_markdown(tmp_path, tmp_path)
+
+
+def test_of_what_is_refuted_the_page_says_why_where_it_lists_it():
+    refuted = found("10_grokking")
+    refuted.rows["M-12"]["verdict"] = "refuted"
+    refuted.claims["M-12"] = replace(refuted.claims["M-12"], remark="The other way round.")
+    listed = source_page("004", GOOD, refuted, {}).partition("## What does not hold")[2].partition("##")[0]
+    assert "<small>The other way round.</small>" in listed
 
 
 def test_what_is_refuted_is_listed_though_the_source_does_not_put_it_first():

@@ -2,14 +2,14 @@
 
 import html
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from bookkit.claims import show
 from bookkit.judge import COLOURS, SIGNS, anchor
 
 # Of the drawing in pixels: its side, the room for numbers at its left and bottom, and that at the other sides.
 SIDE, EDGE, REST = 560, 56, 14
-SMALLEST = 1e-2  # what is smaller, zero too, stands on the edge
+SMALLEST = 1e-2  # what is smaller, zero and negative numbers too, stands on the edge
 
 
 def distance(beside: Iterable[tuple[str, float, float]]) -> float | None:
@@ -33,13 +33,13 @@ def drawing(rows: list[dict]) -> str:
     pairs = [(row, *pair) for row in rows for pair in row["beside"] or ()]
     if not pairs:
         return ""
-    powers = [math.log10(max(abs(number), SMALLEST)) for _, _, *both in pairs for number in both]
+    powers = [math.log10(max(number, SMALLEST)) for _, _, *both in pairs for number in both]
     low = math.floor(min(powers))
     high = max(math.ceil(max(powers)), low + 1)
 
     def place(number: float) -> float:
         """Pixels from the origin."""
-        return (math.log10(max(abs(number), SMALLEST)) - low) / (high - low) * (SIDE - EDGE - REST)
+        return (math.log10(max(number, SMALLEST)) - low) / (high - low) * (SIDE - EDGE - REST)
 
     lines, far = [], SIDE - REST
     for power in range(low, high + 1, 2):
@@ -66,8 +66,28 @@ def drawing(rows: list[dict]) -> str:
         f'<text transform="translate(12 {(ground + REST) / 2}) rotate(-90)" text-anchor="middle">ours</text></svg>'
         f"<figcaption>{words}. A mark is the verdict on its claim, and leads to it; on the line ours is the "
         "published one. Many of those below it were measured in a smaller setting. Numbers below "
-        f"{SMALLEST:g}, zero among them, stand at {SMALLEST:g}.</figcaption></figure>"
+        f"{SMALLEST:g}, zero and negative ones among them, stand at {SMALLEST:g}.</figcaption></figure>"
     )
+
+
+def left_out(reasons: Sequence[dict]) -> str:
+    """Folded: which claims with a published number are not drawn, and why. Empty without one.
+
+    reasons: of book/not_compared.yaml, each a reason and the claims for which it holds.
+    """
+    if not reasons:
+        return ""
+    items = "".join(
+        f"<li>{html.escape(entry['reason'])} <small>{', '.join(map(_link, entry['claims']))}</small></li>"
+        for entry in reasons
+    )
+    count = sum(len(entry["claims"]) for entry in reasons)
+    words = f"{count} more claims have a published number with nothing of ours beside it: why"
+    return f"<details><summary>{words}</summary><ul>{items}</ul></details>"
+
+
+def _link(id: str) -> str:
+    return f'<a href="#{anchor(id)}">{id}</a>'
 
 
 def _power(power: int) -> str:

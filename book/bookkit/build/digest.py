@@ -42,6 +42,9 @@ FILLS_REGISTRY = "presets"
 # not list: the checkpoints that it lists are loaded, and count by their content.
 TRAINS = "arithlib.checkpoints.make"
 
+# Keys of a claim that no notebook reads: the generated pages take them from the ledger itself.
+SHOWN_BY_PAGES = {"remark", "compare"}
+
 NAME_BEGUN = re.compile(r"[a-z0-9]+-[^*?\[]*")  # a family, and what follows it up to the first wildcard
 
 
@@ -395,8 +398,11 @@ def checkpoint_files(root: Path, patterns: Iterable[str]) -> list[Path]:
 
 
 def claims_of(root: Path, name: str, notebook: NotebookNode) -> list[dict]:
-    """Rows of the ledger that the notebook tests, or that its code mentions by id."""
-    rows = [row for _, row in read_rows(root / "book" / "claims")]
+    """Rows of the ledger that the notebook tests, or that its code mentions by id, without what only pages show."""
+    rows = [
+        {key: value for key, value in row.items() if key not in SHOWN_BY_PAGES}
+        for _, row in read_rows(root / "book" / "claims")
+    ]
     code = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "code")
     return [row for row in rows if row.get("chapter") == name or row["id"] in code]
 

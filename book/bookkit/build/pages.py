@@ -9,24 +9,25 @@ import math
 import os
 import platform
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import yaml
 
-from bookkit.build.comparison import distance, drawing
+from bookkit.build.comparison import distance, drawing, left_out
 from bookkit.build.execute import duration
 from bookkit.build.reader_notes import PLUS_MINUS
 from bookkit.claims import (
+    AS_LARGE,
     BECAUSE,
     INTERACTIVE,
     NOT_ATTEMPTED,
-    NOT_SEEN,
     REDUCED,
     Claim,
     ClaimError,
     Measurement,
     Number,
+    Scale,
     find_claim,
     load_claims,
     read_records,
@@ -48,6 +49,9 @@ SOURCES = {
     "nanda2023": ("nanda2023", "Progress measures for grokking"),
 }
 
+# A reduced setting is much smaller where ours has this part, or less, of what the source's has of any quantity.
+MUCH_SMALLER, SMALL_PART = "much smaller", 1 / 100
+
 # In the page itself: a browser that opens the page as a file loads no module from beside it.
 FILTER = Path(__file__).resolve().parents[2] / "_static" / "claim-filter.mjs"
 
@@ -56,6 +60,11 @@ RUN = {
     "notebook": str, "status": str, "started": str, "seconds": int | float, "peak_memory_mb": int | float | None,
     "threads": int, "device": str, "parameters": dict, "versions": dict,
 }  # fmt: skip
+
+LEVELS = (
+    f"A badge says at what scale a verdict was reached: *reduced* where ours has less than 1/{1 / AS_LARGE:.0f} of "
+    f"the source's weights or examples, *{MUCH_SMALLER}* from 1/{1 / SMALL_PART:.0f} on."
+)
 
 STYLE = """<style>
 .score-bar { display: flex; gap: 2px; height: 1rem; margin: 0.4rem 0; }
@@ -88,14 +97,24 @@ STYLE = """<style>
 def scoreboard_markdown(root: Path, build: Path) -> str:
     """The scoreboard page of the claims under `root` and what the notebooks recorded under `build`."""
     claims = load_claims(root / "book" / "claims")
-    return scoreboard_page(scoreboard(build / "records", claims), claims, source_numbers(root))
+    return scoreboard_page(
+        scoreboard(build / "records", claims), claims, source_numbers(root), read_not_compared(root)
+    )
 
 
-def scoreboard_page(rows: list[dict], claims: Mapping[str, Claim], numbers: Collection[str] = ()) -> str:
+def read_not_compared(root: Path) -> list[dict]:
+    """What book/not_compared.yaml holds, of a book that has one: reasons, and the claims for which each holds."""
+    path = root / "book" / "not_compared.yaml"
+    return yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else []
+
+
+def scoreboard_page(
+    rows: list[dict], claims: Mapping[str, Claim], numbers: Collection[str] = (), not_compared: Sequence[dict] = ()
+) -> str:
     """MyST markdown of the scoreboard: counts in all, then for each source its counts, claims measured and open.
 
     rows: of `bookkit.claims.scoreboard`. claims: by id, for the test and the rule behind each verdict. numbers: the
-    sources that have a page of their own.
+    sources that have a page of their own. not_compared: of `read_not_compared`.
     """
     counts = tally(rows)
     everything = counts.pop("all")
@@ -105,10 +124,11 @@ def scoreboard_page(rows: list[dict], claims: Mapping[str, Claim], numbers: Coll
         f"{len(rows)} claims from {len(counts)} sources, {measured} of them measured so far. A rule, written down in "
         "`book/claims` beside the claim, computed each verdict from what a notebook measured when this book was "
         "built: *how it is decided* shows it, and the links lead to the table or the figure where the numbers can be "
-        f"seen. {PLUS_MINUS} `python -m bookkit score` prints the same in a terminal.",
+        f"seen. {LEVELS} {PLUS_MINUS} `python -m bookkit score` prints the same in a terminal.",
         STYLE,
         _counts(everything),
         drawing(rows),
+        left_out(not_compared),
         claim_filter(),
     ]
     # Sources with a result come first, else in the order of the ledger.
@@ -164,9 +184,11 @@ def _card(row: dict, claim: Claim) -> str:
     entries |= {
         "published": _text(row["published"] or "no number"),
         "ours": _text(row["measured"]) + (f" <small>({_text(row['spread'])})</small>" if row["spread"] else ""),
-        "scale": _text(row["scale"]),
+        "scale": _text(scale_words(row["scale"])),
         "measured in": measured_in(row),
     }
+    if claim.remark:
+        entries["remark"] = _text(claim.remark)
     head = f"<p>{scaled_badge(row)} <strong>{row['id']}</strong> {_text(row['statement'])}</p>"
     return f'<div class="claim" id="{anchor(row["id"])}"{_data(row)}>{head}{_list(entries)}{_decided(claim)}</div>'
 
@@ -178,18 +200,29 @@ def measured_in(row: dict) -> str:
     return where + (f', <a href="{page}#{row["figure"]}">its figure</a>' if row["figure"] else "")
 
 
+def level(scale: Scale) -> str:
+    """The kind of a scale, in which a reduced one and one that is much smaller are two."""
+    much = scale.kind == REDUCED and min(scale.factors.values()) <= SMALL_PART
+    return MUCH_SMALLER if much else scale.kind
+
+
+def scale_words(scale: Scale, least: bool = False) -> str:
+    """A scale and how much smaller ours is: in every quantity, or in that with the least part alone."""
+    factors = dict(sorted(scale.factors.items(), key=lambda item: item[1])[:1]) if least else scale.factors
+    return level(scale) + str(Scale(scale.kind, factors)).removeprefix(scale.kind)
+
+
 def scaled_badge(row: dict) -> str:
     """The badge of a verdict and at what scale it was reached, so that one does not read either for the other."""
-    if row["scale"] is None or row["verdict"] == NOT_SEEN:  # which says so itself
+    if row["scale"] is None:
         return badge(row["verdict"])
-    kind = "reduced scale" if row["scale"].kind == REDUCED else row["scale"].kind
-    return f"{badge(row['verdict'])} <small>({_text(kind)})</small>"
+    return f"{badge(row['verdict'])} <small>({_text(scale_words(row['scale'], least=True))})</small>"
 
 
 def _data(row: dict) -> str:
     """What `claim_filter` chooses by, as data attributes."""
     number = f"Source {row['source']}" if row["source"].isdigit() else row["source"]
-    data = {"source": number, "verdict": row["verdict"], "scale": row["scale"] and row["scale"].kind}
+    data = {"source": number, "verdict": row["verdict"], "scale": row["scale"] and level(row["scale"])}
     apart = distance(row["beside"])
     data |= {"chapter": row["notebook"], "distance": "Infinity" if apart == math.inf else apart}
     return "".join(f' data-{name}="{_text(value)}"' for name, value in data.items() if value is not None)

@@ -31,6 +31,7 @@ from pathlib import Path
 import yaml
 
 from bookkit.build.pages import (
+    LEVELS,
     SOURCES,
     STYLE,
     _chapter,
@@ -268,7 +269,7 @@ def source_page(number: str, source: Source, found: Found, texts: Mapping[str, s
         *_new(source, found, texts),
         "## Section by section",
         "For each figure, table, equation or listing stands here in words what it shows, and what this book has made "
-        "in its place; the claims stand below.",
+        f"in its place; the claims stand below. {LEVELS}",
         claim_filter(),
     ]
     shown: set[str] = set()
@@ -311,8 +312,10 @@ def _head(number: str, source: Source, found: Found) -> Iterator[str]:
 
 
 def _entry(claim: Claim, row: dict) -> str:
-    """A claim's badge and what the source says; of a question, also the answer."""
+    """A claim's badge and what the source says; of a question, also the answer, and of what fails, also why."""
     said = _text(" ".join(filter(None, (claim.statement, claim.answer(row["verdict"])))))
+    if claim.remark and row["verdict"] in (NOT_REPRODUCED, REFUTED):
+        said += f"<br><small>{_text(claim.remark)}</small>"
     return f'<li>{scaled_badge(row)} <a href="#{anchor(claim.id)}">{claim.id}</a> {said}</li>'
 
 
@@ -333,9 +336,15 @@ def evidence(figures: tuple[str, ...], claims: tuple[str, ...], found: Found) ->
 
 
 def tally_markdown(root: Path, build: Path) -> str:
-    """How many claims were measured, and how many of them have each verdict, in a sentence."""
-    counts = tally([row for row in Found.under(root, build).rows.values() if row["verdict"] != NOT_ATTEMPTED])["all"]
-    there = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
+    """How many claims were measured, and how many of them have each verdict, in a sentence.
+
+    Of those that hold in part it says how many a smaller setting, or another model or task, allows no more of.
+    """
+    rows = [row for row in Found.under(root, build).rows.values() if row["verdict"] != NOT_ATTEMPTED]
+    counts = tally(rows)["all"]
+    smaller = sum(row["verdict"] == PARTLY and row["scale"].is_smaller for row in rows)
+    more = {PARTLY: f" ({smaller} of them smaller or in a stand-in)"} if smaller else {}
+    there = ", ".join(f"{count} {verdict}{more.get(verdict, '')}" for verdict, count in counts.items() if count)
     return f"The verdicts on [{sum(counts.values())} claims](scoreboard.md): {there}."
 
 
@@ -348,7 +357,7 @@ def cards_markdown(root: Path, build: Path) -> str:
         key, heading = SOURCES[number]
         claims = f"{{ref}}`{sum(counts[number].values())} claims <source-{number}>`"
         cards += [
-            f"::::{{grid-item-card}} {{ref}}`{heading} <paper-{number}>`",
+            f"::::{{grid-item-card}} {number} · {{ref}}`{heading} <paper-{number}>`",
             _drawing(source.picture, found),
             f"{source.in_brief} {{cite:t}}`{key}`, {claims}:",
             _counts(counts[number]),

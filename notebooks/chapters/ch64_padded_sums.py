@@ -74,7 +74,7 @@ class PaddedSums:
         return pairs % 10**self.digits
 
     def predicted(self) -> float:
-        """The share of longer sums that is right if the higher digits are dropped (section "Which digits count").
+        """The share of longer sums that is right if the higher digits are dropped (section "Which digits the remainder depends on").
 
         Of a plain sum that is none. Modulo m it is right if the dropped parts, a multiple h of 10^digits, leave no
         remainder, which is so for h in the multiples of m / gcd(m, 10^digits).

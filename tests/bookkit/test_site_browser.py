@@ -301,12 +301,44 @@ def test_paper_shows_what_is_folded_in_light_colours_and_no_bars(page):
     assert folds.locator(".cell_input, .cell_output").first.is_visible() and all(folds.evaluate_all(shut))
     assert page.evaluate("document.documentElement.dataset.theme") == "light"
     assert page.locator("article h1").first.is_visible()
-    for bar in (".bd-sidebar-primary", ".bd-sidebar-secondary", ".bd-header-article", ".prev-next-footer", "summary"):
+    bars = (".bd-sidebar-primary", ".bd-sidebar-secondary", ".bd-header-article", ".prev-next-footer")
+    for bar in (*bars, "summary:not(.verdict > *)"):
         assert page.locator(f"{bar}:visible").count() == 0, bar
     cut = "all => all.map(e => getComputedStyle(e)).filter(s => s.breakInside != 'avoid').length"
     assert page.locator("article figure").evaluate_all(cut) == 0
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     assert page.evaluate("document.documentElement.dataset.theme") == "dark" and folds.evaluate_all(shut) == before
+
+
+# No word of a head is cut off.
+WHOLE = "head => head.scrollWidth <= head.clientWidth && head.scrollHeight <= head.clientHeight"
+
+
+@pytest.mark.parametrize(("size", "lines"), [(DESK, 1), (PHONE, 2)], ids=["desk", "phone"])
+def test_a_verdict_in_place_is_a_line_or_two_until_a_key_opens_it(page, size, lines):
+    page.set_viewport_size(size)
+    page.goto(next(name for name in CHAPTERS if '<details class="verdict">' in (SITE / name).read_text("utf8")))
+    fold = page.locator("details.verdict").first
+    numbers, shut = fold.locator("p"), fold.bounding_box()["height"]
+    assert not numbers.is_visible() and shut < 32 * lines
+    fold.locator("summary").focus()
+    page.keyboard.press("Enter")
+    assert numbers.is_visible() and numbers.inner_text().startswith("Source: ")
+    assert fold.locator("summary").evaluate(WHOLE)
+    assert fold.bounding_box()["height"] > 2 * shut
+
+
+def test_paper_shows_verdicts_in_place_whole_without_scripts(chromium, address):
+    context = chromium.new_context(java_script_enabled=False, viewport=DESK, base_url=address)
+    page = context.new_page()
+    name = next(name for name in CHAPTERS if '<details class="verdict">' in (SITE / name).read_text("utf8"))
+    page.goto(name)
+    fold = page.locator("details.verdict").first
+    assert not fold.locator("p").is_visible()
+    page.emulate_media(media="print")
+    assert fold.locator("p").is_visible() and fold.locator("p").inner_text().startswith("Source: ")
+    assert fold.locator("summary").evaluate(WHOLE)
+    context.close()
 
 
 @pytest.mark.parametrize("tag", LIVE.split(", "))

@@ -94,6 +94,7 @@ def test_a_measured_claim_says_all_that_was_found_and_links_to_where(page):
     assert entries(card.dl) == {
         "published": "about 4,000 epochs",
         "ours": "4,100 ± 141 epochs (n = 2 seeds, 4,000 to 4,200)",
+        "compared": "4,000 published, 4,100 here",
         "scale": "much smaller: 1/100 of the weights",
         "measured in": "chapter 10, its figure",
     }

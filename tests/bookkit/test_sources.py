@@ -137,7 +137,7 @@ def test_the_page_of_a_source_has_its_parts_in_order():
         "### Figure 5",
     ]
     assert "{image} /figures/norms.svg" in page and "Norms &amp; more." in page
-    assert "It says" not in page  # the words stand on the page of errors
+    assert "It says: <q>up to P &lt; 113</q>. It is one more." in page  # an answer needs what it answers
     assert "[where we were wrong](errors.md#where-we-were-wrong)" in page
 
 

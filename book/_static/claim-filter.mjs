@@ -83,13 +83,21 @@ class ClaimFilter extends HTMLElement {
       if (control.name && value !== null && known) control.value = value;
     }
     form.addEventListener("input", () => this.show());
-    form.addEventListener("reset", () => setTimeout(() => this.show()));
+    form.addEventListener("change", () => this.address()); // a browser takes few new addresses in a second
+    form.addEventListener("reset", () =>
+      setTimeout(() => {
+        this.show();
+        this.address();
+      }),
+    );
     form.addEventListener("submit", (event) => event.preventDefault());
     // A link to what is not shown, from above or from the page's contents, shows everything before it is followed.
     document.addEventListener("click", (event) => {
       const link = event.target.closest('a[href^="#"]');
       const elsewhere = event.ctrlKey || event.metaKey || event.shiftKey || event.altKey;
-      if (!link || elsewhere || !document.getElementById(link.hash.slice(1))?.closest("[hidden]")) return;
+      // Of a drawing's links `hash` is unknown.
+      const target = link && document.getElementById(link.getAttribute("href").slice(1));
+      if (elsewhere || !target?.closest("[hidden]")) return;
       form.reset();
       this.show();
     });
@@ -97,6 +105,21 @@ class ClaimFilter extends HTMLElement {
     this.list = document.createElement("div");
     this.replaceChildren(style, form, this.list);
     this.show();
+    if (location.hash && document.getElementById(location.hash.slice(1))?.closest("[hidden]")) {
+      form.reset();
+      this.show();
+      document.getElementById(location.hash.slice(1)).scrollIntoView();
+    }
+  }
+
+  /** Put what is chosen into the page's address. */
+  address() {
+    const address = new URL(location);
+    for (const [name, value] of new FormData(this.querySelector("form"))) {
+      if (value && value !== "ledger") address.searchParams.set(name, value);
+      else address.searchParams.delete(name);
+    }
+    history.replaceState(history.state, "", address);
   }
 
   labelled(text, control) {
@@ -107,12 +130,6 @@ class ClaimFilter extends HTMLElement {
 
   show() {
     const chosen = Object.fromEntries(new FormData(this.querySelector("form")));
-    const address = new URL(location);
-    for (const [name, value] of Object.entries(chosen)) {
-      if (value && value !== "ledger") address.searchParams.set(name, value);
-      else address.searchParams.delete(name);
-    }
-    if (address.href !== location.href) history.replaceState(history.state, "", address);
     for (const claim of this.claims) {
       claim.element.hidden = !fits(claim, chosen);
       claim.place.after(claim.element);

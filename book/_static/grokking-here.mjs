@@ -15,8 +15,9 @@ import { define, rendering } from "./widget.mjs";
 
 const { log10, max, min, abs, floor, round } = Math;
 
+let program;
 /** A worker that trains: of a page that is a file as well, whose workers may load nothing. */
-export const hire = () => new Worker(URL.createObjectURL(new Blob([`(${trainer})().serve();`])));
+export const hire = () => new Worker((program ??= URL.createObjectURL(new Blob([`(${trainer})().serve();`]))));
 
 /** How far it has come, in words. */
 export const describe = (history, steps) => {
@@ -153,19 +154,33 @@ const render = rendering(({ model, root, signal }) => {
   let heard; // for how many hundreds of steps a screen reader has been told
   let since; // when and at which step it began to train
 
+  const tell = (words) => {
+    at("shown").textContent = words;
+    say(at("told"), words);
+  };
+
+  const fail = (reason) => {
+    at("go").disabled = true;
+    tell(`It cannot be trained here: ${reason}`);
+  };
+
   const begin = async () => {
     worker?.terminate();
-    const mine = (worker = hire());
     network = networks[at("which").value];
-    [history, step, wanted, busy, back] = [[], 0, false, true, undefined];
-    at("pace").textContent = "";
-    worker.onmessage = hear;
-    worker.onerror = ({ message }) => {
-      at("shown").textContent = `It cannot be trained here: ${message}`;
-      say(at("told"), at("shown").textContent);
-    };
-    const weights = network.weights ? decoded(network.weights) : await fetched(network.src);
-    if (worker === mine) worker.postMessage({ ...network, initial: tensors(weights), seen: decoded(network.seen) });
+    [history, step, wanted, busy, back, since] = [[], 0, false, true, undefined, undefined];
+    stepTo(at("back"), 0, 0);
+    [at("go").disabled, at("go").textContent, at("pace").textContent] = [false, "Train", ""];
+    tell("Its weights are loaded.");
+    let mine;
+    try {
+      mine = worker = hire();
+      worker.onmessage = hear;
+      worker.onerror = ({ message }) => fail(message);
+      const weights = network.weights ? decoded(network.weights) : await fetched(network.src);
+      if (worker === mine) worker.postMessage({ ...network, initial: tensors(weights), seen: decoded(network.seen) });
+    } catch (error) {
+      if (worker === mine) fail(error.message ?? `${network.src} cannot be loaded`);
+    }
   };
 
   const hear = ({ data }) => {
@@ -173,7 +188,7 @@ const render = rendering(({ model, root, signal }) => {
     step = data.step;
     history.push(...data.measurements);
     if (step >= network.steps) wanted = false;
-    if (data.loss !== undefined) at("pace").textContent = pace(data.loss);
+    if (since && data.loss !== undefined) at("pace").textContent = pace(data.loss);
     train();
     if (data.measurements.length || !wanted) show();
   };
@@ -189,12 +204,14 @@ const render = rendering(({ model, root, signal }) => {
     at("go").textContent = wanted ? "Pause" : "Train";
     if (!wanted || busy) return;
     busy = true;
+    since ??= { time: performance.now(), step };
     worker.postMessage(TURN);
   };
 
   /** What there was at the measurement that is looked back on, or at the last. */
   const show = () => {
     const last = history.length - 1;
+    if (last < 0) return; // its weights are still on their way
     const shown = back ?? last;
     const until = history.slice(0, shown + 1);
     const { strongest, read, ...now } = history[shown];
@@ -231,7 +248,7 @@ const render = rendering(({ model, root, signal }) => {
   at("go").onclick = () => {
     if (!wanted && step >= network.steps) begin();
     wanted = !wanted;
-    if (wanted) [back, since] = [undefined, { time: performance.now(), step }];
+    if (wanted) [back, since] = [undefined, undefined];
     if (wanted || !busy) train();
   };
   at("back").oninput = () => {
@@ -239,7 +256,7 @@ const render = rendering(({ model, root, signal }) => {
     show();
   };
   begin();
-  signal.addEventListener("abort", () => worker.terminate());
+  signal.addEventListener("abort", () => worker?.terminate());
 });
 
 export default { render };

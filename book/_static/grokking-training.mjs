@@ -85,6 +85,7 @@ export const trainer = () => {
   const matrix = (rows, columns) => {
     const made = { at: free, rows, columns, down: 8 * columns, right: 8 };
     free += 8 * rows * columns;
+    if (free > HALF) throw RangeError(`a network of this size needs more than ${HALF / 2 ** 20} MiB`);
     return made;
   };
   const part = (m, row, rows, column = 0, columns = m.columns) =>
@@ -97,6 +98,8 @@ export const trainer = () => {
 
   const copies = matrix(640, 480);
   const copy = (m) => {
+    if (m.rows * m.columns > copies.rows * copies.columns)
+      throw RangeError(`a table of ${m.rows} by ${m.columns} is more than what is trained here`);
     const made = { ...copies, rows: m.rows, columns: m.columns, down: 8 * m.columns };
     for (let i = 0; i < m.rows; i++) {
       let [from, to] = [(m.at + i * m.down) / 8, (made.at + i * made.down) / 8];

@@ -32,7 +32,7 @@ export const define = (name, render) => {
     }
 
     disconnectedCallback() {
-      this.#end();
+      this.#end?.();
     }
   }
   customElements.define(name, Drawn);

@@ -4,6 +4,7 @@ import ast
 import json
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -42,7 +43,12 @@ def strings(data) -> Iterator[str]:
         yield data
 
 
-def texts() -> Iterator[tuple[str, str]]:
+@cache
+def texts() -> list[tuple[str, str]]:
+    return [*read_texts()]
+
+
+def read_texts() -> Iterator[tuple[str, str]]:
     """What a reader sees, and where it stands."""
     for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
         for cell in json.loads(path.read_text("utf8"))["cells"]:
@@ -53,7 +59,7 @@ def texts() -> Iterator[tuple[str, str]]:
                 yield place, " ".join(texts_of_figures(re.sub(r"^[%!].*$", "pass", source, flags=re.MULTILINE)))
     for path in sorted({*(ROOT / "book").glob("*.md"), *(ROOT / "book" / "api").glob("*.md")}):
         yield path.name, path.read_text("utf8")
-    for path in [*(ROOT / "book" / "sources").glob("*.yaml"), *(ROOT / "book").glob("*s.yaml")]:
+    for path in [*(ROOT / "book").glob("*/*.yaml"), *(ROOT / "book").glob("*.yaml")]:
         if path.name != "words.yaml":
             yield path.name, "\n".join(strings(yaml.safe_load(path.read_text("utf8"))))
     for path in sorted((ROOT / "arithlib").rglob("*.py")):

@@ -219,19 +219,33 @@ def test_dropout_acts_in_training_alone_and_alike_at_one_step():
     assert torch.equal(torch.random.get_rng_state(), state)
 
 
-def test_dropout_keeps_the_mean_of_what_is_kept():
-    """With a linear read-out the mean over many masks of one layer's sum is what it is without."""
-    config = CharacterGPTConfig(8, 32, 1, dropout=0.25)
-    model = CharacterGPTs(config, (0,))
-    tokens = torch.randint(config.d_vocab, (1, 1, 8), generator=seeded()).expand(1, 4000, 8)
-    with torch.no_grad():
-        embedded = model.streams(tokens)[0]
-        plain = model.eval().streams(tokens[:, :1])[0]
-    assert (embedded == 0).double().mean() == pytest.approx(0.25, abs=0.01)
-    assert torch.allclose(embedded.mean(1), plain[:, 0], atol=0.02)
+@pytest.mark.parametrize("silent", [("W_O", "W_out"), ("W_out",), ("W_O",)])
+@torch.no_grad()
+def test_dropout_acts_on_the_embedding_and_on_what_each_part_of_a_layer_writes(silent):
+    """A quarter of each is zero, and its mean over many masks stays what it is."""
+    torch.manual_seed(0)
+    model = CharacterGPTs(CharacterGPTConfig(8, 32, 1, dropout=0.25), (0,))
+    for name in silent:
+        model.blocks[0][name].zero_()
+    tokens = torch.randint(10, (1, 1, 8), generator=seeded()).expand(1, 4000, 8)
+    embedded, after = model.streams(tokens)
+    dropped = embedded if len(silent) == 2 else after - embedded
+    assert (dropped == 0).double().mean() == pytest.approx(0.25, abs=0.01)
+    if len(silent) == 2:
+        torch.testing.assert_close(embedded.mean(1), model.eval().streams(tokens[:, :1])[0][:, 0], atol=0.02, rtol=0)
+
+
+def test_dropout_acts_on_attention_weights(monkeypatch):
+    rates, attend = [], torch.nn.functional.scaled_dot_product_attention
+    record = lambda *of, dropout_p=0.0, **more: rates.append(dropout_p) or attend(*of, dropout_p=dropout_p, **more)  # noqa: E731
+    monkeypatch.setattr("chapters.ch61_character_gpt.F.scaled_dot_product_attention", record)
+    model = CharacterGPTs(CharacterGPTConfig(8, 16, 1, dropout=0.25), (0,))
+    tokens = torch.zeros(1, 1, 8, dtype=torch.long)
+    model(tokens), model.eval()(tokens)
+    assert rates == [0.25, 0.0]
 
 
 @pytest.mark.parametrize("rate", (-0.1, 1.0))
-def test_a_share_to_drop_must_be_one(rate):
+def test_what_is_dropped_must_be_a_share_below_one(rate):
     with pytest.raises(ValueError, match="dropout"):
         tiny(dropout=rate).build()

@@ -114,13 +114,13 @@ def known(notes: Iterable[Mapping]) -> dict[str, list[Number]]:
         settings = note["settings"]
         shape = settings.get("model", settings)
         values["width"].add(shape.get("d_model"))
-        values["layers"].add((shape.get("n_layers"), shape.get("n_loops")))
+        values["layers"].add((shape.get("n_layers") or 0, shape.get("n_loops") or 1))
         values["steps"].add(note["steps"])
         values["seeds"].update(settings.get("seeds", [settings.get("seed", 0)]))
         seconds += note["seconds"] / note.get("stack", 1)  # a stack's note has the seconds of all its models
     shapes = sorted(shape for shape in values.pop("layers") if shape[0])
     found = {name: sorted(value for value in numbers if value is not None) for name, numbers in values.items()}
-    found |= {"layers": [layers for layers, _ in shapes], "loops": [loops or 1 for _, loops in shapes]}
+    found |= {"layers": [layers for layers, _ in shapes], "loops": [loops for _, loops in shapes]}
     return found | {"seeds": [len(values["seeds"])], "seconds": [seconds]}
 
 
@@ -151,8 +151,8 @@ def in_words(run: Mapping[str, list[Number]], device: str | None = None) -> str:
     if run.get("seeds"):
         parts.append(f"{run['seeds'][0]} {_plural('seed', run['seeds'])}")
     if run.get("seconds"):
-        hours = run["seconds"][0] / 3600
-        parts.append(f"{hours:.2g} {_plural('hour', [hours])}" + (f" of {device}" if device else ""))
+        hours = float(f"{run['seconds'][0] / 3600:.2g}")
+        parts.append(f"{show(hours)} {_plural('hour', [hours])}" + (f" of {device}" if device else ""))
     return ", ".join(parts)
 
 

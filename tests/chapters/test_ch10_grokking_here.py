@@ -350,7 +350,7 @@ def test_while_weights_are_on_their_way_there_is_nothing_to_look_back_on(shown):
     shown.get_by_role("button", name="Train").click()
     shown.wait_for_function(f"{SLIDER}.max > 1")
     held = []
-    shown.route(f"**/{LATER}", held.append)
+    shown.route(f"**/{LATER}", lambda route: held.append(route))
     shown.get_by_label("Network", exact=True).select_option("modulo 113, the network of chapter 10")
     told(shown, "#told", "Its weights are loaded.")
     assert shown.evaluate(f"[{SLIDER}.max, {SLIDER}.disabled]") == ["0", True]
@@ -362,9 +362,9 @@ def test_while_weights_are_on_their_way_there_is_nothing_to_look_back_on(shown):
 def test_a_network_that_is_too_large_is_refused(shown):
     """It would be written over itself."""
     said = compute(shown, """const [P, D] = [127, initial.W_E.shape[1]];
-        const wider = { data: new Float32Array((P + 1) * D), shape: [P + 1, D] };
-        try { trainer().training({ ...initial, W_E: wider }, seen, network) } catch (error) { return error.message }
-        return 'taken';""")  # fmt: skip
+        const W_E = { values: new Float32Array((P + 1) * D), shape: [P + 1, D] };
+        try { trainer().training({ ...initial, W_E }, seen, network).gradients() } catch (error) { return error.message }
+        return 'taken';""", network=1)  # fmt: skip
     assert "more than what is trained here" in said
 
 

@@ -363,7 +363,8 @@ def test_a_network_that_is_too_large_is_refused(shown):
     """It would be written over itself."""
     said = compute(shown, """const [P, D] = [127, initial.W_E.shape[1]];
         const W_E = { values: new Float32Array((P + 1) * D), shape: [P + 1, D] };
-        try { trainer().training({ ...initial, W_E }, seen, network).gradients() } catch (error) { return error.message }
+        try { trainer().training({ ...initial, W_E }, seen, network).gradients() }
+        catch (error) { return error.message }
         return 'taken';""", network=1)  # fmt: skip
     assert "more than what is trained here" in said
 

@@ -420,7 +420,7 @@ def test_a_figure_is_enlarged_by_a_click(page, size):
             page.keyboard.press("Escape")
         else:
             large.click(position={"x": 300, "y": 60})
-        assert not shown.is_visible()
+        shown.wait_for(state="hidden")
 
 
 @pytest.mark.parametrize("size", [PHONE, DESK], ids=["phone", "desk"])
@@ -475,7 +475,7 @@ def test_the_petal_explorer_works_on_its_page(page, name):
     page.goto(name)
     page.get_by_role("button", name="4, 32").first.click()
     page.get_by_role("slider", name="Attention frequency").first.press("ArrowLeft")
-    assert "Attention to embedding frequency 31:4" in page.locator("petal-explorer [role=status]").first.inner_text()
+    assert "Embedding to attention frequency 4:31" in page.locator("petal-explorer [role=status]").first.inner_text()
     assert page.faults == []
 
 

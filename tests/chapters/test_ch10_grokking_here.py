@@ -339,6 +339,7 @@ def test_what_cannot_be_loaded_is_said_and_another_network_can_be_chosen(shown):
     shown.get_by_label("Network", exact=True).select_option("modulo 113, the network of chapter 10")
     assert LATER in told(shown, "#told", "It cannot be trained here: ")
     assert shown.get_by_role("button", name="Train").is_disabled()
+    shown.unroute(f"**/{LATER}")
     shown.get_by_label("Network", exact=True).select_option("modulo 59")
     told(shown, "#told", "Step 0 of 1500.")
     assert shown.get_by_role("button", name="Train").is_enabled()
@@ -356,6 +357,7 @@ def test_while_weights_are_on_their_way_there_is_nothing_to_look_back_on(shown):
     assert shown.evaluate(f"[{SLIDER}.max, {SLIDER}.disabled]") == ["0", True]
     held[0].continue_()
     told(shown, "#told", "Step 0 of 6000.")
+    shown.unroute(f"**/{LATER}")
 
 
 @pytest.mark.browser

@@ -417,10 +417,10 @@ def test_a_figure_is_enlarged_by_a_click(page, size):
         if size == PHONE:
             large.click()
             assert shown.evaluate("e => e.scrollWidth <= e.clientWidth")
-            page.keyboard.press("Escape")
+            shown.get_by_role("button", name="Close").click()
         else:
             large.click(position={"x": 300, "y": 60})
-        shown.wait_for(state="hidden")
+        assert not shown.is_visible()
 
 
 @pytest.mark.parametrize("size", [PHONE, DESK], ids=["phone", "desk"])

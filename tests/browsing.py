@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
@@ -34,10 +35,10 @@ def serving(folder: Path):
         server.shutdown()
 
 
-def in_the_book(shown: object, records: Path | str = "anywhere") -> str:
-    """What a page of the book has of the last line of a cell; what it loads later goes to records."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("BOOKKIT_RECORDS", str(records))
+def in_the_book(shown: object, records: Path | str | None = None) -> str:
+    """What a page of the book has of the last line of a cell; what it loads later goes to records, or is not kept."""
+    with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as nowhere:
+        patch.setenv("BOOKKIT_RECORDS", str(records or nowhere))
         return shown._repr_html_()
 
 

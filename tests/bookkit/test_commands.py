@@ -93,6 +93,28 @@ def test_claims_of_chapters_that_have_not_run_are_told_from_those_that_nobody_te
     assert verdicts == ["not attempted", "not run yet"]
 
 
+@pytest.mark.parametrize("end", ["ok", "failed", "killed at first", "killed later", "damaged"])
+def test_the_scores_say_which_chapter_did_not_run_to_its_end(project, monkeypatch, capsys, end):
+    monkeypatch.chdir(project.root)
+    ledger = project.root / "book" / "claims"
+    ledger.mkdir()
+    row = {"source": "004", "statement": "It groks.", "test": "Look.", "tier": "C", "basis": "proof", "id": "M-01"}
+    (ledger / "004.yaml").write_text(json.dumps([row | {"rule": {"reproduced": "mean > 0", "otherwise": "refuted"}}]))
+    records = project.records("10_grokking")
+    (records / "claims").mkdir(parents=True)
+    record = {"id": "M-01", "measured": 1.0, "unit": None, "verdict": "reproduced", "scale": None, "size": None}
+    (records / "claims" / "M-01.json").write_text(json.dumps(record | {"figure": None}))
+    os.utime(records / "claims" / "M-01.json", (1000, 1000))
+    if end != "killed at first":
+        status = "failed" if end == "failed" else "ok"
+        (records / "run.json").write_text("{" if end == "damaged" else json.dumps({"status": status}))
+        os.utime(records / "run.json", (999, 999) if end == "killed later" else (1001, 1001))
+    assert bookkit(["score"]) == 0
+    said = capsys.readouterr()
+    assert "M-01  reproduced" in said.out
+    assert ("10_grokking did not run to its end" in said.err) == (end != "ok")
+
+
 def test_book_says_where_the_site_is_and_how_to_open_it(project, ran, capsys):
     assert commands.book(["--dry-run"]) == 0
     assert "book" in ran[0] and ran[0][-1] == "--dry-run"

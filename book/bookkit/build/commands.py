@@ -20,7 +20,7 @@ from filelock import FileLock, Timeout
 from bookkit import claims
 from bookkit.build import pins
 from bookkit.build.project import Project, UnknownNotebook
-from bookkit.files import FileProblem, check_writable
+from bookkit.files import FileProblem, check_writable, read_json
 
 COVER = "11_fourier_circles/figures/embedding-circles.svg"  # the figure on the README's front
 THIS_MACHINE = "127.0.0.1"
@@ -82,13 +82,26 @@ def score(args: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m bookkit score", description=score.__doc__)
     parser.add_argument("--json", action="store_true", help="as a JSON list")
     options = parser.parse_args(args)
-    ledger = claims.load_claims()
-    rows = claims.scoreboard(Project.find().build / "records", ledger)
+    ledger, project = claims.load_claims(), Project.find()
+    rows = claims.scoreboard(project.build / "records", ledger)
     for row in rows:
         if row["notebook"] is None and ledger[row["id"]].rule:  # before a whole build
             row["verdict"] = claims.NOT_RUN
     print(json.dumps(rows, indent=2, default=asdict) if options.json else claims.score_table(rows))
+    for name in sorted({row["notebook"] for row in rows if row["notebook"]}):
+        if not ran_to_the_end(project.records(name)):
+            print(f"{name} did not run to its end: only the verdicts that it came to are above", file=sys.stderr)
     return 0
+
+
+def ran_to_the_end(records: Path) -> bool:
+    """Whether the last run of a chapter did: it writes run.json when it stops, and does not if it is killed."""
+    run = records / "run.json"
+    latest = max(claim.stat().st_mtime for claim in records.glob("claims/*.json"))
+    try:
+        return run.stat().st_mtime >= latest and read_json(run, {"status": str})["status"] == "ok"
+    except (FileNotFoundError, FileProblem):
+        return False
 
 
 def baselines(args: list[str]) -> int:

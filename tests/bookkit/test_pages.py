@@ -104,6 +104,11 @@ def test_a_measured_claim_says_all_that_was_found_and_links_to_where(page):
     ]
 
 
+def test_what_an_appendix_measures_is_said_to_stand_in_one():
+    card = BeautifulSoup(page_of([a_row(notebook="90_sizes")]), "html.parser").find(id="claim-m-08")
+    assert entries(card.dl)["measured in"] == "appendix 90, its figure"
+
+
 @pytest.mark.parametrize(
     ("scale", "words", "chosen_by"),
     [

@@ -306,8 +306,8 @@ def _text(text: str) -> str:
 
 
 def _chapter(name: str) -> str:
-    """A notebook by the number that the side bar has before its title."""
-    return f"chapter {_text(name.partition('_')[0])}"
+    """A notebook by the number that the side bar has before its title; appendices are those from 90 on."""
+    return f"{'appendix' if name.startswith('9') else 'chapter'} {_text(name.partition('_')[0])}"
 
 
 # --- findings ---

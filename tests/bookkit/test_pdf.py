@@ -125,6 +125,7 @@ def project(tmp_path, monkeypatch):
     return project
 
 
+@pytest.mark.browser
 def test_three_pages_become_a_book(project, chromium, monkeypatch, capsys):
     monkeypatch.setattr(pdf.browser, "chromium", lambda: nullcontext(chromium))
     assert bookkit(["pdf"]) == 0

@@ -4,7 +4,7 @@
 
 Pages come in the order of _toc.yml, with their numbers beneath. The outline has parts, chapters and sections. A link
 to another page of the book leads to its place in the PDF, one to another file of the site is plain text, and all
-others stay. A live element is what it is without scripts.
+others stay. A live element is what it is without scripts: a picture and words.
 """
 
 import json

@@ -90,7 +90,8 @@ def address(book):
     body = fallback.with_pictures(WAVE, "notebooks/10_waves", "../_static")
     page = (
         '<!doctype html><html lang="en"><head><title>A page</title><link rel="icon" href="data:,">'
-        f'<link rel="stylesheet" href="../_static/book.css"></head><body>{body}{SCRIPT}</body></html>'
+        f'<link rel="stylesheet" href="../_static/book.css"></head>'
+        f'<body><main class="bd-content"><div class="cell_output">{body}{SCRIPT}</div></main></body></html>'
     )
     (book / "book" / "notebooks").mkdir()
     (book / "book" / "notebooks" / "page.html").write_text(page, "utf8")

@@ -2,10 +2,10 @@
 # Without make: book/workflow/setup.sh once (on Windows the three lines in README.md), then `python -m bookkit book`.
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: book page test serve reproduce baselines verify links lock prove clean help setup
+.PHONY: book page test serve pdf reproduce baselines verify links lock prove clean help setup
 ARGS ?=
 
-book test serve reproduce baselines verify links lock: setup
+book test serve pdf reproduce baselines verify links lock: setup
 	@.venv/bin/python -m bookkit $@ $(ARGS)
 
 page: setup
@@ -15,6 +15,7 @@ book:       ## run the notebooks that changed, build the site into book/_build/h
 page:       ## run one chapter and show it by itself, minutes after cloning (CHAPTER=11; ARGS=--no-browser only prints its address)
 test:       ## build the book, then run every test against it (ARGS="-k fourier" chooses tests)
 serve:      ## show the built book in a browser (ARGS=--no-browser only prints its address)
+pdf:        ## print the built book into book/_build/arithmetic-book.pdf; needs Chromium or Chrome, and minutes
 reproduce:  ## retrain everything this machine can, then build the book from that: hours without a GPU
 baselines:  ## take the figures as they are now as the baselines of the figure tests
 

@@ -15,16 +15,11 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 
 from browsing import PHONE  # noqa: E402
 
+from bookkit.build import browser  # noqa: E402
+
 # An example that takes long on a busy machine is not wrong; continuous integration draws the same ones every time.
 hypothesis.settings.register_profile("suite", deadline=None, derandomize=os.environ.get("CI") == "true")
 hypothesis.settings.load_profile("suite")
-
-PATIENCE = 300_000  # ms that a browser may take over anything: whoever waits, waits for an event
-
-QUIET = """--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking
---disable-component-update --disable-sync""".split()
-# As without a network: no name can be looked up. (Intercepting requests instead would switch off the cache.)
-QUIET.append("--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1")
 
 # Files go to the processes in this order, and one that takes minutes, begun last, would run on alone.
 LONGEST = (
@@ -50,21 +45,17 @@ def coq():
 
 @pytest.fixture(scope="module")  # not longer: playwright keeps an event loop, and other tests run their own
 def chromium():
-    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if found is None:
-        lacking("no chromium, chromium-browser or google-chrome on the PATH; install one to test the pages")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=QUIET)
-        yield browser
-        browser.close()
+    try:
+        with browser.chromium() as started:
+            yield started
+    except browser.NoBrowser as none:
+        lacking(str(none))
 
 
 @pytest.fixture(scope="module")
 def context(chromium, address):
     context = chromium.new_context(viewport=PHONE, color_scheme="light", base_url=address)
-    context.set_default_timeout(PATIENCE)
+    context.set_default_timeout(browser.PATIENCE)
     yield context
     context.close()
 

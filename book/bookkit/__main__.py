@@ -11,6 +11,7 @@ COMMANDS = (
     commands.page,
     commands.test,
     commands.serve,
+    commands.pdf,
     commands.reproduce,
     commands.baselines,
     commands.score,

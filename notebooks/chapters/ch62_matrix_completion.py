@@ -99,3 +99,14 @@ def share_connected(n: int, entries: np.ndarray) -> np.ndarray:
     Rényi 1959). There are 2 n of them, each empty with a probability of exp(-entries / n), nearly independent.
     """
     return np.exp(-2 * n * np.exp(-entries / n))
+
+
+def entries_settling(n: int, share: float | np.ndarray) -> float | np.ndarray:
+    """How many random entries settle so large a share of an n x n table, above 0 and below 1, for large n.
+
+    With c = entries / n neighbours on average, a share s of the rows and columns is in the giant component, with
+    1 - s = exp(-c s): a point is outside if all its neighbours are. All other components are small, so that an entry
+    is settled if its row and its column are both in that one: share = s^2.
+    """
+    s = np.sqrt(share)
+    return -n * np.log(1 - s) / s

@@ -6,6 +6,7 @@ import pytest
 from chapters.ch62_matrix_completion import (
     determined,
     entries_needed,
+    entries_settling,
     fill,
     fillable,
     share_connected,
@@ -66,3 +67,12 @@ def test_the_law_of_connection_is_that_of_random_tables():
     for level in (0.25, 0.5, 0.75):
         entries = np.quantile(needed, level)
         assert share_connected(60, entries) == pytest.approx(level, abs=0.15)
+
+
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.9])
+def test_the_law_of_the_giant_component_is_that_of_single_entries(share):
+    n, entries = 300, round(entries_settling(300, share))
+    ranks = [np.random.default_rng(seed).permutation(n * n).reshape(n, n) for seed in range(20)]
+    assert np.mean([determined(rank < entries)[rank >= entries].mean() for rank in ranks]) == pytest.approx(
+        share, abs=0.03
+    )

@@ -27,6 +27,7 @@ from chapters.ch63_tasks import (
     TASKS,
     draw,
     every,
+    text,
 )
 
 TEXTS = np.array([[3, 1, 4, 1, 5], [2, 7, 1, 8, 2]])
@@ -63,8 +64,8 @@ def answer_of(task, asked):
 @pytest.mark.parametrize("task", TASKS)
 def test_texts_say_what_python_says(task):
     for n in (1, 2, 6):
-        for text in draw(task, n, 20, np.random.default_rng(n))[0]:
-            asked, answer = written(text)
+        for each in draw(task, n, 20, np.random.default_rng(n))[0]:
+            asked, answer = written(each)
             assert answer == answer_of(task, asked)
 
 
@@ -85,6 +86,32 @@ def test_programs_add_all_patterns_of_column_sums(task):
         assert right.all() and len(right) == 19**n
     broken = lambda x: rasp.tok_map(PROGRAMS[task](x), lambda t: 3 if t == 4 else t)  # noqa: E731
     assert not run(broken, *every(task, 1))[0].all()
+
+
+@pytest.mark.parametrize("task", [task for task in PROGRAMS if task.startswith("add")])
+def test_what_programs_write_of_a_sum_depends_on_its_column_sums_alone(task):
+    """5 + 4 as 9 + 0: so that one pair for each pattern of column sums says what all pairs would."""
+    generator = np.random.default_rng(0)
+    for n in (1, 2, 3, 4):
+        pairs = generator.integers(10, size=(100, 2, n))
+        total = pairs.sum(1)
+        first = generator.integers(np.maximum(total - 9, 0), np.minimum(total, 9) + 1)
+        others = np.stack([first, total - first], 1)
+        said, traces = [], []
+        for each in (pairs, others):
+            texts, Q = text(task, each, np.random.default_rng(n))  # with the same hints
+            x = rasp.tokens(texts)
+            said.append(PROGRAMS[task](x).values[:, Q - 1 : -1])
+            traces.append(x.trace)
+        assert (pairs != others).any((1, 2)).mean() > 0.5 and np.array_equal(*said) and traces[0] == traces[1]
+
+
+@pytest.mark.parametrize("task", [task for task in PROGRAMS if task.startswith("add")])
+def test_programs_add_all_pairs_of_two_digits(task):
+    digits = np.array(list(product(range(10), repeat=4))).reshape(-1, 2, 2)
+    for part in np.split(digits, 5):  # what a head selects takes T * T bytes for each text
+        right, _ = run(PROGRAMS[task], *text(task, part, np.random.default_rng(0)))
+        assert right.all() and len(right) == 2000
 
 
 def test_every_text_is_every_text_once():

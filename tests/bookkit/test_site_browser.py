@@ -176,7 +176,8 @@ def test_a_page_can_be_read(page, name, thin_out):
         page.wait_for_function(f"document.documentElement.dataset.theme == '{mode}'")
         figures_stand_out(page)
         assert violations(page, {"runOnly": {"type": "rule", "values": COLOURS}}) == [], f"in {mode} mode"
-    assert page.locator("article figure img").count() or name not in CHAPTERS, "a chapter without a figure"
+    may_do_without = name not in CHAPTERS or name.startswith("notebooks/9")  # pages of the book's own, and appendices
+    assert page.locator("article figure img").count() or may_do_without, "a chapter without a figure"
     assert page.faults == []
 
 

@@ -69,7 +69,7 @@ def _sums():
     yield from sweep(adder("", "up to 4 numbers, larger blocks"), larger, SEEDS)
     longer = adder("-long", "the same, twice the steps", 6000, ships_weights=True)
     yield from sweep(longer, of_shapes([(4, 1)]), SEEDS)
-    # Trained to the end: the rate of each shape was chosen on seeds 10 and 11, which are in no result.
+    # Trained to the end. Rates were chosen on seeds 10 and 11, which are in no result; none for two layers once.
     tuned = of_shapes([(1, 4), (2, 2), (4, 1)])
     rates = {
         f"{shape}-{rate}": dict(model, **of_steps(3000, RATES[rate]))

@@ -75,7 +75,7 @@ def presets():
     published = replace(study.optimizer, lr=1e-3)
     yield of_style("rate", "plain", few[:2], steps=2000, optimizer=published)
     yield of_style("rate-longer", "plain", few[1:], steps=6000, optimizer=published)
-    # Both that the published networks do otherwise: that rate, and the operands are to be learned, too.
+    # Two things that the published networks do otherwise: that rate, and the operands are to be learned, too.
     more = tuple(map(Sample, (1000, 2000, 3000, 4000)))
     both = dict(reads="lines", steps=6000, optimizer=published)
     yield of_style("lines-rate", "plain", more, **both)

@@ -199,9 +199,9 @@ class WrittenExperiment(Experiment):
             for digits in range(1, self.digits + 2)
         ]
         unseen = np.full((len(self.samples), len(self.seeds)), np.nan)
-        if all(sample.left_out for sample in self.samples):
+        missing = [sample.missing(seed) for sample, seed in self.members]
+        if all(map(len, missing)):
             drawn = np.random.default_rng(TEST_SEED).random((self.test_size, 2))
-            missing = [sample.missing(seed) for sample, seed in self.members]
             unseen = self.answers(model, [numbers[(drawn * len(numbers)).astype(int)] for numbers in missing])
         measured = {"answered": self.answers(model, same), "by_length": np.stack(by_length, -1), "unseen": unseen}
         if self.reads == "text":

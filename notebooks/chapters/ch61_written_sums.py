@@ -174,6 +174,41 @@ class EqualLengths(Sample):
         return super().draw(seed, np.concatenate([without, unequal]))
 
 
+@of_kind("set-of-sums-without-a-digit")
+@dataclass(frozen=True)
+class WithoutDigit(Sample):
+    """A random set of sums in which no operand has the digit `digit` at `place`: 0 for units, 1 for tens, ..."""
+
+    place: int = 0
+    digit: int = 5
+
+    def missing(self, seed: int) -> np.ndarray:
+        """A tenth of all numbers, the same for every seed."""
+        numbers = np.arange(10**self.digits)
+        return numbers[numbers // 10**self.place % 10 == self.digit]
+
+
+@of_kind("set-of-long-sums")
+@dataclass(frozen=True)
+class LongSums(Sample):
+    """A random set of different sums of so many digits that not all sums can be listed."""
+
+    def draw(self, seed: int, without: np.ndarray) -> np.ndarray:
+        """(size, 2) operands in random order, none of them a row of `without`, (M, 2).
+
+        A length that has fewer sums than its share gives what was drawn of them, and the longest make up for it.
+        """
+        generator = np.random.default_rng([seed, 2])
+        drawn = np.zeros((0, 2), int)
+        for digits, share in enumerate(self.shares, start=1):
+            number = round(share * self.size) if digits < self.digits else self.size - len(drawn)
+            pairs = generator.integers(10**digits, size=(2 * number, 2))
+            pairs = np.unique(pairs[pairs.max(1) >= (10 ** (digits - 1) if digits > 1 else 0)], axis=0)
+            asked = (pairs[:, None] == without[without.max(1) < 10**digits]).all(2).any(1)
+            drawn = np.concatenate([drawn, generator.permutation(pairs[~asked])[:number]])
+        return generator.permutation(drawn)
+
+
 def uniform_pairs(digits: int, size: int, seed: int) -> np.ndarray:
     """(size, 2) operands below 10^digits, all equally likely."""
     return np.random.default_rng([seed, 3]).integers(10**digits, size=(size, 2))

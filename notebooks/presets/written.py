@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from arithlib.training import AdamW
 from chapters.ch61_experiments import WrittenExperiment
-from chapters.ch61_written_sums import EqualLengths, Format, Sample
+from chapters.ch61_written_sums import EqualLengths, Format, LongSums, Sample, WithoutDigit
 
 SEEDS = (0, 1, 2)
 MORE = tuple(range(3, 10))  # where formats are compared with one another
@@ -51,6 +51,10 @@ def presets():
     for style in ("plain", "reversed"):
         yield of_style(f"curriculum-{style}", style, (Sample(10_000),), curriculum=True)
     yield run("left-out", tuple(Sample(10_000, left_out=number) for number in (10, 100, 500)))
+    yield run("digit-out", tuple(WithoutDigit(10_000, place=place) for place in (0, 1, 2)))
+    # One to seven digits, as published, and so many sums that the seventh digit is learned.
+    shares = (0.001, 0.049, *[0.19] * 5)
+    yield of_style("seven", "reversed", (LongSums(100_000, shares=shares),), steps=10_000)
     # Once with 12 + 345 among the sums of three digits, once with both operands of one length.
     gap = (0.01, 0.0, 0.99)
     yield of_style("gap", "plain", (Sample(10_000, shares=gap), EqualLengths(10_000, shares=gap)))
@@ -59,6 +63,7 @@ def presets():
     yield of_style("lines", "plain", few, reads="lines")
     # 768 characters a step are 66 sums, where the others are shown 64.
     yield of_style("text", "plain", (*few, Sample(10_000)), reads="text", batch_size=12)
+    yield of_style("text-longer", "plain", (Sample(10_000),), reads="text", batch_size=12, steps=16_000)
     # From 10,000 weights to 4.7 million; the learning rate falls as the width grows.
     for d_model, n_layers, sizes in (
         (16, 3, few),
@@ -78,8 +83,9 @@ def presets():
     # Two things that the published networks do otherwise: that rate, and the operands are to be learned, too.
     more = tuple(map(Sample, (1000, 2000, 3000, 4000)))
     both = dict(reads="lines", steps=6000, optimizer=published)
-    yield of_style("lines-rate", "plain", more, **both)
-    yield of_style("lines-rate-reversed", "reversed", more, **both)
+    for style, name in (("plain", "lines-rate"), ("reversed", "lines-rate-reversed")):
+        yield of_style(name, style, more, **both)
+        yield of_style(f"{name}-more", style, more, **both, seeds=MORE)
     # The published networks drop a fifth.
     yield of_style("dropout-4000", "plain", few, dropout=0.2)
     noises = (("sums",), ("carries",), ("sums", "carries"))

@@ -11,7 +11,7 @@ from arithlib import experiments
 from arithlib.training import AdamW
 from chapters.ch61_character_gpt import CharacterGPTConfig, CharacterGPTs
 from chapters.ch61_experiments import PIECE, WrittenExperiment, of_length, pieces, score, up_to_the_end
-from chapters.ch61_written_sums import ALPHABET, NEWLINE, Format, Sample
+from chapters.ch61_written_sums import ALPHABET, NEWLINE, Format, Sample, WithoutDigit
 
 PLUS = ALPHABET.index("+")
 CONFIG = CharacterGPTConfig(n_ctx=12, d_model=16, n_layers=2, n_heads=2)
@@ -118,6 +118,16 @@ def test_what_a_finished_run_measures():
     }  # fmt: skip
     assert not np.isnan(measured["unseen"]).any()
     assert np.isnan(tiny().finish(*trained(tiny()))["unseen"]).all()
+
+
+def test_sums_of_numbers_that_no_set_has_are_asked(monkeypatch):
+    e, asked = tiny(samples=(WithoutDigit(60, shares=(0.5, 0.5), place=1, digit=3),)), []
+    model, run = trained(e)
+    monkeypatch.setattr(
+        type(e), "answers", lambda self, model, pairs, bare=False: asked.append(pairs) or np.zeros((1, 2))
+    )
+    e.finish(model, run)
+    assert {int(number) // 10 for part in asked[-2] for number in part.ravel()} == {3}
 
 
 def test_every_registered_study_can_be_drawn_and_is_about_one_number_of_digits():

@@ -9,7 +9,9 @@ from chapters.ch61_written_sums import (
     STYLES,
     EqualLengths,
     Format,
+    LongSums,
     Sample,
+    WithoutDigit,
     last_number,
     uniform_pairs,
 )
@@ -117,6 +119,34 @@ def test_numbers_left_out_occur_nowhere():
     missing = sample.missing(5)
     assert len(set(missing.tolist())) == 100
     assert not np.isin(sample.draw(5, uniform_pairs(3, 10, 0)), missing).any()
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_without_a_digit_no_operand_has_it_at_that_place_and_has_it_elsewhere(place):
+    sample = WithoutDigit(3000, place=place, digit=5)
+    drawn = sample.draw(1, uniform_pairs(3, 50, 0))
+    digits = drawn[..., None] // [1, 10, 100] % 10
+    assert (digits == 5).any((0, 1)).tolist() == [other != place for other in range(3)]
+    assert len(drawn) == 3000 and sample.missing(1).size == 100
+    assert all(str(number).zfill(3)[2 - place] == "5" for number in sample.missing(1).tolist())
+
+
+def test_long_sums_are_different_have_the_lengths_that_they_say_and_none_of_a_test():
+    test = np.concatenate([uniform_pairs(7, 500, 7), [[3, 4], [12, 7], [55, 99]]])
+    sample = LongSums(4000, shares=(0.01, 0.09, 0.1, 0.1, 0.2, 0.2, 0.3))
+    drawn = sample.draw(3, test)
+    sums = {*map(tuple, drawn.tolist())}
+    assert len(sums) == 4000 and not sums & {*map(tuple, test.tolist())}
+    lengths = np.bincount([len(str(longer)) for longer in drawn.max(1).tolist()])
+    assert lengths[0] == 0 and 20 <= lengths[1] <= 40 and lengths[2:7].tolist() == [360, 400, 400, 800, 800]
+    assert lengths.sum() == 4000
+    assert not np.array_equal(drawn, sample.draw(4, test)) and np.array_equal(drawn, sample.draw(3, test))
+
+
+def test_long_sums_leave_out_those_of_a_test_where_a_set_could_hold_them():
+    everything = np.stack(np.divmod(np.arange(100), 10), 1)
+    drawn = LongSums(200, shares=(0.5, 0.5)).draw(0, everything[:90])
+    assert {*map(tuple, drawn[drawn.max(1) < 10].tolist())} <= {*map(tuple, everything[90:].tolist())}
 
 
 def test_more_sums_than_there_are_cannot_be_drawn():

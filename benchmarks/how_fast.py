@@ -56,10 +56,7 @@ def together(counts=(1, 2, 4, 8)) -> dict:
 
 
 def formats(styles=("plain", "reversed", "simplified", "detailed")) -> dict:
-    """Seconds of a training step of every study of chapter 61: its models one after another, and as a stack.
-
-    Also one after another with a single text each, which is nearly all that a stack can save.
-    """
+    """Seconds of a training step of every study of chapter 61: its models one after another, and as a stack."""
     found = {}
 
     def step(parts):
@@ -71,11 +68,7 @@ def formats(styles=("plain", "reversed", "simplified", "detailed")) -> dict:
         alone = [replace(study, samples=(sample,), seeds=(seed,)) for sample, seed in study.members]
         parts = {
             name: [(one.build(), one.objective(None, torch.device("cpu"))) for one in studies]
-            for name, studies in (
-                ("one by one", alone),
-                ("as a stack", [study]),
-                ("one text each", [replace(one, batch_size=1) for one in alone]),
-            )
+            for name, studies in (("one by one", alone), ("as a stack", [study]))
         }
         runs = {name: partial(step, each) for name, each in parts.items()}
         ways = summary(in_turns(runs, 5, 2), "as a stack")

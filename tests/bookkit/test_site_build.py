@@ -33,6 +33,11 @@ PROCESSES.set_forkserver_preload([
     "bookkit.build.site", "arithlib.tasks.modular", "matplotlib.pyplot", "myst_nb", "sphinx_book_theme",
 ])  # fmt: skip
 
+ON_SCREEN = """part => {
+    const { top, bottom } = part.getBoundingClientRect()
+    return top >= 0 && bottom <= innerHeight
+}"""
+
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory) -> Path:
@@ -225,6 +230,24 @@ def test_data_and_drawing_of_a_figure_are_one_click_away(site):
     for link, suffix in zip(links, (".json", ".svg"), strict=True):
         target = (site / "notebooks" / link["href"]).resolve()
         assert target.is_file() and target.suffix == suffix
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("scripts", [True, False])
+def test_under_a_figure_stands_first_the_way_to_its_code_which_unfolds(site, chromium, scripts):
+    """On a page that is opened as a file, whether or not scripts run; and again once the reader has folded it."""
+    assert soup(site, "notebooks/10_waves.html").select_one(".legend").a.get_text() == "code"
+    context = chromium.new_context(java_script_enabled=scripts)
+    page = context.new_page()
+    page.goto((site / "notebooks" / "10_waves.html").as_uri())
+    code = page.locator(f"details #code-{KEY} pre")
+    for _ in range(2):
+        assert not code.is_visible()
+        page.locator("figcaption").get_by_role("link", name="code", exact=True).click()
+        code.wait_for()
+        assert code.inner_text().strip() == "figure(...)" and code.evaluate(ON_SCREEN)
+        page.locator(f"details:has(#code-{KEY}) > summary").click()
+    context.close()
 
 
 def test_under_a_figure_stands_the_way_to_what_it_was_made_from(site):

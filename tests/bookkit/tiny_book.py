@@ -127,7 +127,9 @@ def make_tiny_book(root: Path) -> Path:
         ),
         new_code_cell("words", outputs=[new_output("execute_result", {"text/plain": HOSTILE})], execution_count=6),
         new_code_cell("claim(...)", execution_count=7, outputs=[claim_output(f"It rises. {HOSTILE}")]),
-        new_code_cell("figure(...)", execution_count=8, outputs=[figure_output(svg)]),
+        new_code_cell(
+            "figure(...)", execution_count=8, metadata={"tags": ["hide-input"]}, outputs=[figure_output(svg)]
+        ),
         new_code_cell("glue(...)", execution_count=9, outputs=[glue_output("steps", "'4,500'")]),
         new_markdown_cell(
             "```{exercise}\n:label: flip\nFlip the wave.\n```\n\n"

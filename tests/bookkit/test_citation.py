@@ -28,6 +28,11 @@ def test_an_entry_has_what_is_known_of_the_book_and_of_the_chapter():
     assert "url" not in bibtex("10_waves", "Waves", ABOUT, None)
 
 
+def test_what_is_not_yet_released_has_no_year():
+    entry = bibtex("10_waves", "Waves", {**ABOUT, "date-released": None}, None)
+    assert "year" not in entry and "note      = {Version 0.1.0, not yet released}" in entry
+
+
 def test_a_chapter_ends_with_it_where_the_book_says_how_it_is_cited(tmp_path):
     notebook = new_notebook(cells=[new_markdown_cell("# Waves\n\n**What is one?**")])
     add_citation(notebook, "10_waves", tmp_path, None)

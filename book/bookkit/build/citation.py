@@ -36,13 +36,14 @@ def bibtex(name: str, title: str, about: dict, address: str | None) -> str:
         f"{{{one['name']}}}" if "name" in one else f"{one['family-names']}, {one['given-names']}"
         for one in about["authors"]
     )
+    released = about.get("date-released")
     fields = {
         "author": authors,
         "title": SPECIAL.sub(r"\\\1", title),
         "chapter": number,
         "booktitle": SPECIAL.sub(r"\\\1", about["title"]),
-        "year": str(about["date-released"])[:4],
-        "note": f"Version {about['version']}",
+        "year": str(released)[:4] if released else None,
+        "note": f"Version {about['version']}" + ("" if released else ", not yet released"),
         "url": address,
     }
     lines = "".join(f"  {key:9} = {{{value}}},\n" for key, value in fields.items() if value)

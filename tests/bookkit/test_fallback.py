@@ -2,16 +2,20 @@
 
 import html
 import io
+import os
 import re
 import shutil
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pytest
 import yaml
 from browsing import DESK, serving
 from PIL import Image
 
+from bookkit.build import fallbacks
 from bookkit.build.fallbacks import LIMIT, compressed
+from bookkit.build.project import Project
 from bookkit.sphinx import fallback
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -60,6 +64,23 @@ def test_a_picture_is_as_good_as_fits():
     assert best.tell() > LIMIT * 1.1 and LIMIT * 0.5 < len(compressed(noise)) <= LIMIT
     with pytest.raises(ValueError, match="no quality"):
         compressed(Image.effect_noise((900, 900), 80).convert("RGB"))
+
+
+def test_a_picture_that_cannot_be_written_leaves_the_one_before(book, monkeypatch, capsys):
+    page = book / "book" / "_build" / "html" / "notebooks" / "10_waves.html"
+    page.parent.mkdir(parents=True)
+    page.write_text(WAVE, "utf8")
+    monkeypatch.setattr(Project, "find", lambda: Project(book))
+    monkeypatch.setattr(fallbacks.browser, "chromium", MagicMock())
+    monkeypatch.setattr(fallbacks, "take", lambda tab, address, tag: address.encode())
+    taken = book / "book" / "_static" / "fallback" / "wave-line-10_waves.webp"
+    before = taken.read_bytes()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", MagicMock(side_effect=OSError("no space")))
+        assert fallbacks.main() == 1
+    assert "could not write" in capsys.readouterr().err
+    assert taken.read_bytes() == before and [*taken.parent.iterdir()] == [taken]
+    assert fallbacks.main() == 0 and taken.read_bytes() == page.as_uri().encode()
 
 
 def test_every_element_that_leaves_paper_to_its_words_has_a_description():

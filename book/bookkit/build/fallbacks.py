@@ -15,6 +15,7 @@ from tqdm import tqdm
 
 from bookkit.build import browser
 from bookkit.build.project import Project
+from bookkit.files import FileProblem, write_atomic
 from bookkit.sphinx.fallback import ELEMENT, alternatives, picture
 
 DESK = {"width": 1280, "height": 2400}  # as wide, and so high that nothing covers a part of an element
@@ -57,14 +58,13 @@ def main() -> int:
         print(f"There is no live element in {project.site}. Build the book first: make book", file=sys.stderr)
         return 1
     folder = project.root / "book" / "_static" / "fallback"
-    folder.mkdir(exist_ok=True)
     try:
         with browser.chromium() as started:
             tab = started.new_page(viewport=DESK, device_scale_factor=SCALE, color_scheme="light")
             tab.set_default_timeout(browser.PATIENCE)
             for page, tag in tqdm(found, "pictures", disable=None):
-                (folder / picture(tag, page.stem)).write_bytes(take(tab, page.as_uri(), tag))
-    except browser.NoBrowser as problem:
+                write_atomic(folder / picture(tag, page.stem), take(tab, page.as_uri(), tag))
+    except (browser.NoBrowser, FileProblem) as problem:
         print(problem, file=sys.stderr)
         return 1
     return 0

@@ -12,19 +12,21 @@ import torch
 
 from arithlib import experiments
 from arithlib.models.looped import LoopedTransformer
-from chapters import ch63_experiments, ch69_experiments
+from chapters import ch63_experiments, ch65_experiments, ch69_experiments
 from chapters.ch60_experiments import CutExperiment
 from chapters.ch61_character_gpt import CharacterGPTs
 from chapters.ch61_written_sums import NEWLINE
 from chapters.ch63_tasks import draw
 from chapters.ch64_experiments import agreement
 from chapters.ch64_padded_sums import PaddedSums
-from chapters.ch65_experiments import TEST_SEED, ColumnsExperiment
+from chapters.ch65_experiments import LENGTHS, TEST_SEED, ColumnsExperiment
+from chapters.ch65_experiments import test_blocks as asked_blocks
 from chapters.ch68_written_products import Products
 from chapters.ch69_described_sums import ALPHABET, FORMAT, SENTENCES, bare, room, spaced
 
 EQUALS = ALPHABET.index("=")
 SPACE = ALPHABET.index(" ")
+BEGINNING = 7  # letters of a block of n-back: by them most steps of training are told from all tests, and drawn fast
 
 
 def one_seed(family):
@@ -103,6 +105,38 @@ def test_padded_sums_are_asked_as_they_are_trained_on(e, given, monkeypatch):
     ((asked, no_offset),) = given
     assert torch.equal(asked[:, : e.task.question], trained[:, : e.task.question])
     assert no_offset is None and 0 <= model.config.offset < e.k and 0 <= offset < e.k, "an offset that training has"
+
+
+@study("nback")
+def test_blocks_of_letters_are_asked_as_they_are_trained_on(e, given, monkeypatch):
+    test = e.objective(None, None).test
+    monkeypatch.setattr(ch65_experiments, "draw_blocks", lambda n, letters, generator, lures=0.0: test)
+    model, objective = e.build(), e.objective(None, None)
+    objective.loss(model, 0)
+    objective.evaluate(model)
+    (trained, _), *answers, (of_loss, _) = given
+    for asked in (torch.cat([tokens for tokens, _ in answers]), of_loss):
+        assert torch.equal(asked, trained)
+
+
+@pytest.mark.parametrize("e", experiments.match("nback-2x4-*"), ids=lambda e: f"seed {e.seed}")
+def test_no_block_of_letters_is_asked_that_was_trained_on(e, given):
+    """Nor does a longer one begin with it. Models of one seed have the same blocks in training."""
+    model, full = e.build(), e.objective(None, None)
+    short = dataclasses.replace(e, letters=BEGINNING).objective(None, None)
+
+    def trained(objective, step):
+        objective.loss(model, step)
+        return {*map(tuple, given.pop()[0].tolist())}
+
+    sizes = [(e.evaluation_blocks, e.letters), (e.test_count, e.letters, 0.5)]
+    sizes += [(e.test_count, length) for length in LENGTHS]
+    asked = {tuple(row) for size in sizes for row in asked_blocks(*size).tokens[:, : 1 + e.letters].tolist()}
+    planted = min(trained(full, e.steps - 1))
+    asked.add(planted)
+    begun = {block[: 1 + BEGINNING] for block in asked}
+    near = [step for step in range(e.steps) if not begun.isdisjoint(trained(short, step))]
+    assert asked & set().union(*(trained(full, step) for step in near)) == {planted}
 
 
 @study("columns")

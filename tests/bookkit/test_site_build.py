@@ -19,7 +19,7 @@ import yaml
 from bs4 import BeautifulSoup
 from tiny_book import ALT, HOSTILE, KEY, REPOSITORY, make_tiny_book
 
-from bookkit.build import provenance, staging
+from bookkit.build import browser, provenance, staging
 from bookkit.build.checks import check_site
 from bookkit.build.layers import ROOMS, files
 from bookkit.build.pages import source_numbers
@@ -238,6 +238,7 @@ def test_under_a_figure_stands_first_the_way_to_its_code_which_unfolds(site, chr
     """On a page that is opened as a file, whether or not scripts run; and again once the reader has folded it."""
     assert soup(site, "notebooks/10_waves.html").select_one(".legend").a.get_text() == "code"
     context = chromium.new_context(java_script_enabled=scripts)
+    context.set_default_timeout(browser.PATIENCE)
     page = context.new_page()
     page.goto((site / "notebooks" / "10_waves.html").as_uri())
     code = page.locator(f"details #code-{KEY} pre")

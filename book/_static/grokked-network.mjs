@@ -315,7 +315,7 @@ const CONTENT = `
   .note { font-size: 0.88em; opacity: 0.85; }
   #right { min-height: 2.8em; }
   :focus-visible { outline: 3px solid var(--focus, Highlight); outline-offset: 2px; border-radius: 3px; }
-  .idle .drawn { visibility: hidden; }
+  .idle .drawn { display: none; }
   @container (min-width: 40rem) {
     .network { grid-template-columns: repeat(2, minmax(0, 1fr)); padding: 1.25rem 1.5rem; }
     .numbers { grid-template-columns: repeat(2, minmax(0, 1fr)); }

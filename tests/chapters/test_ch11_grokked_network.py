@@ -397,6 +397,8 @@ def test_what_is_no_residue_is_refused_and_hides_the_old_answer(shown):
         assert told(shown, "#seen", "Type") == "Type a whole number from 0 to 112 as b.", wrong
         assert field.get_attribute("aria-invalid") == "true", wrong
     assert not shown.locator("#logits").is_visible() and not shown.locator("table").is_visible()
+    message, below = (shown.locator(part).bounding_box() for part in ("#seen", "fieldset:has(#switches)"))
+    assert 0 < below["y"] - message["y"] - message["height"] < 30, "nothing blank under the message"
     shown.get_by_label("First number").fill("200")
     assert told(shown, "#seen", "Type").endswith("as a and as b.")
     shown.get_by_role("checkbox").first.uncheck()  # counts on

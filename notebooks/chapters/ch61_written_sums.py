@@ -197,7 +197,10 @@ class LongSums(Sample):
         """(size, 2) operands in random order, none of them a row of `without`, (M, 2).
 
         A length that has fewer sums than its share gives what was drawn of them, and the longest make up for it.
+        Raises ValueError where they cannot, and for numbers that are to be left out.
         """
+        if self.left_out:
+            raise ValueError("no numbers can be left out of a set of long sums")
         generator = np.random.default_rng([seed, 2])
         drawn = np.zeros((0, 2), int)
         for digits, share in enumerate(self.shares, start=1):
@@ -206,6 +209,8 @@ class LongSums(Sample):
             pairs = np.unique(pairs[pairs.max(1) >= (10 ** (digits - 1) if digits > 1 else 0)], axis=0)
             asked = (pairs[:, None] == without[without.max(1) < 10**digits]).all(2).any(1)
             drawn = np.concatenate([drawn, generator.permutation(pairs[~asked])[:number]])
+        if len(drawn) < self.size:
+            raise ValueError(f"{self.size:,} sums wanted, and only {len(drawn):,} were drawn")
         return generator.permutation(drawn)
 
 

@@ -5,7 +5,6 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -232,34 +231,6 @@ def test_a_build_that_was_killed_goes_on_where_it_stopped(project):
     write_chapter(project, "10_waves", ["print(steps)"])
     assert runs(project) == {"10_waves"}
     assert (project / EXECUTED[0]).exists()
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signals to a group")
-def test_whoever_interrupts_a_build_reads_no_errors_of_what_it_ran(project):
-    at_work = [project / "notebook", project / "step"]
-    waits = [f"import pathlib, time\npathlib.Path({str(marker)!r}).touch()\ntime.sleep(3600)" for marker in at_work]
-    write_chapter(project, "10_waves", [f"{waits[0]} if steps else None"])
-    (project / "book/bookkit/build/rulegraph.py").write_text(waits[1])
-    build = subprocess.Popen(
-        [sys.executable, "-m", "bookkit", "book", "--cores", "2"],
-        cwd=project,
-        env=with_own_library(project),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
-    deadline = time.monotonic() + 600
-    while not all(map(Path.exists, at_work)) and build.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.1)
-    os.killpg(build.pid, signal.SIGINT)
-    said, _ = build.communicate()
-    assert build.returncode == 130 and not re.search("Error|Exception|Traceback", said), said
-    assert said.splitlines()[-3:] == [
-        "10_waves: interrupted; what it recorded stays",
-        "",
-        "Interrupted. The same command goes on from here.",
-    ]
 
 
 def test_the_slurm_profile_plans_one_job_for_each_experiment_of_a_sweep(built):

@@ -218,12 +218,13 @@ def load_claims(folder: Path | None = None) -> dict[str, Claim]:
     return dict(_claims(_files(folder or repo_root() / "book" / "claims")))
 
 
-# Files are read and checked again when they change: a chapter asks for its claims a hundred times.
-Files = tuple[tuple[Path, int], ...]
+# Parsed and checked once for the same contents: a chapter asks for its claims a hundred times. (Not by time stamps,
+# which two writes in quick succession may share.)
+Files = tuple[tuple[str, bytes], ...]
 
 
 def _files(folder: Path) -> Files:
-    return tuple((path, path.stat().st_mtime_ns) for path in sorted(folder.glob("*.yaml")))
+    return tuple((path.name, path.read_bytes()) for path in sorted(folder.glob("*.yaml")))
 
 
 @cache
@@ -231,15 +232,15 @@ def _rows(files: Files) -> list[tuple[str, object]]:
     import yaml
 
     rows = []
-    for path, _ in files:
+    for name, content in files:
         try:
             # In C it takes a tenth of the time.
-            found = yaml.load(path.read_text(encoding="utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
-            raise ClaimError(f"{path.name} is not valid YAML: {error}") from error
+            found = yaml.load(content, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        except yaml.YAMLError as error:
+            raise ClaimError(f"{name} is not valid YAML: {error}") from error
         if not isinstance(found, list):
-            raise ClaimError(f"{path.name} must be a list of claims, found {type(found).__name__}")
-        rows += ((path.name, row) for row in found)
+            raise ClaimError(f"{name} must be a list of claims, found {type(found).__name__}")
+        rows += ((name, row) for row in found)
     return rows
 
 

@@ -7,12 +7,15 @@ import pkgutil
 import re
 import symtable
 from collections import Counter
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 import nbformat
 import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
+from bookkit.build.glued import GLUED
 from bookkit.build.layers import ROOMS
 from bookkit.build.notebook_ast import check_verdicts, code_of, default_parameters, global_reads, unread_parameters
 from bookkit.build.project import Project
@@ -97,6 +100,72 @@ def test_what_a_notebook_asks_of_our_modules_is_there(name):
             if not hasattr(modules[node.value.id], node.attr):
                 missing.append(f"{node.value.id}.{node.attr}")
     assert missing == []
+
+
+def literals(loop: ast.For) -> dict[str, list[str]]:
+    """What the variables of a loop take, as far as it stands there: in a tuple, or as the keys of a dictionary."""
+    match loop.iter:
+        case ast.Call(func=ast.Attribute(value=ast.Dict(keys=keys))):
+            rows = [[key] for key in keys]
+        case ast.Tuple(elts=elements):
+            rows = [one.elts if isinstance(one, ast.Tuple) else [one] for one in elements]
+        case _:
+            return {}
+    variables = loop.target.elts if isinstance(loop.target, ast.Tuple) else [loop.target]
+    return {
+        variable.id: [str(value.value) for value in column if isinstance(value, ast.Constant)]
+        for variable, column in zip(variables, zip(*rows, strict=False), strict=False)
+        if isinstance(variable, ast.Name)
+    }
+
+
+def glued_names(tree: ast.AST, known: dict[str, list[str]]) -> Iterator[str]:
+    """Patterns of the names that code glues; `.+` stands for what only a run can tell.
+
+    known: the literals of loops around it. A name with one of their variables alone has a pattern for each.
+    """
+    if isinstance(tree, ast.For):
+        known = known | literals(tree)
+    for node in ast.iter_child_nodes(tree):
+        yield from glued_names(node, known)
+    if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.func.id == "glue":
+        name = tree.args[0]
+        parts = [getattr(part, "value", part) for part in getattr(name, "values", [name])]
+        match [part for part in parts if isinstance(part, ast.AST)]:
+            case [ast.Name(id=variable)] if known.get(variable):
+                values = map(re.escape, known[variable])
+            case _:
+                values = [".+"]
+        for value in values:
+            yield "".join(value if isinstance(part, ast.AST) else re.escape(part) for part in parts)
+
+
+def unused(notebook) -> list[str]:
+    used = GLUED.findall("\n".join(cell.source for cell in notebook.cells))
+    patterns = [p for _, cell in code_cells(notebook) for part in code_of(cell) for p in glued_names(part, {})]
+    return [pattern for pattern in patterns if not any(re.fullmatch(pattern, name) for name in used)]
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_every_number_made_for_the_text_stands_in_it(name):
+    """Of those that a loop glues by two variables, or over what only a run knows, at least one does."""
+    assert unused(source(name)) == []
+
+
+@pytest.mark.parametrize(
+    ("code", "left"),
+    [
+        ("glue('a', 1)\nglue('b', 2)", ["b"]),
+        ("for name in ('a', 'b'):\n    glue(name, 1)", ["b"]),
+        ("for name, _ in (('a', 1), ('b', 2)):\n    glue(f'wave-{name}', 1)", ["wave\\-b"]),
+        ("for name, x in {'a': 1, 'b': 2}.items():\n    glue(f'wave-{name}', x)", ["wave\\-b"]),
+        ("for name in found:\n    glue(f'wave-{name}', 1)\n    glue(f'tide-{name}', 1)", ["tide\\-.+"]),
+        ("for name in ('a', 'b'):\n    for x in (1, 2):\n        glue(f'{name}-{x}', 1)", []),
+    ],
+)
+def test_a_number_that_no_text_uses_is_found(code, left):
+    text = "{glue:text}`a`, {glue:text}`wave-a` and {glue:text}`a-1`"
+    assert unused(new_notebook(cells=[new_code_cell(code), new_markdown_cell(text)])) == left
 
 
 def test_what_prose_links_to_is_there():

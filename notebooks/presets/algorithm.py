@@ -27,7 +27,7 @@ def presets():
     )  # fmt: skip
     # Numbers of one to four digits, set on another seed by texts as in training.
     sums = replace(
-        parity, train_length=4, test_lengths=(1, 2, 3, 4, 5, 6, 8), steps=8000, optimizer=AdamW.cosine(3e-3, 8000)
+        parity, train_length=4, test_lengths=(1, 2, 3, 4, 5, 6, 8), steps=10_000, optimizer=AdamW.cosine(3e-3, 10_000)
     )
     for task in TASKS:
         # The chapter looks into the mistakes of one task.

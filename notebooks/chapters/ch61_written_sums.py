@@ -11,7 +11,7 @@ the column in two digits. Theirs says the same in some four times as many charac
 Dimensions: B sums, T characters of the longest.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -152,14 +152,24 @@ class Sample:
         allowed[tuple(without.T)] = False
         everything = np.stack(np.divmod(generator.permutation(np.flatnonzero(allowed)), base), 1)
         longer = everything.max(1)
+        return generator.permutation(
+            self.shared_out(lambda least, most, _: everything[(least <= longer) & (longer < most)])
+        )
+
+    def shared_out(self, of_length: Callable[[int, int, int], np.ndarray]) -> np.ndarray:
+        """(size, 2) operands: of each length its share.
+
+        of_length(least, most, number): the sums to take from whose longer operand is at least `least` and below
+        `most`, of which `number` are wanted. Raises ValueError where the longest cannot make up for the others.
+        """
         drawn = np.zeros((0, 2), int)
         for digits, share in enumerate(self.shares, start=1):
             least = 10 ** (digits - 1) if digits > 1 else 0
             number = round(share * self.size) if digits < self.digits else self.size - len(drawn)
-            drawn = np.concatenate([drawn, everything[(least <= longer) & (longer < 10**digits)][:number]])
+            drawn = np.concatenate([drawn, of_length(least, 10**digits, number)[:number]])
         if len(drawn) < self.size:
             raise ValueError(f"{self.size:,} sums wanted, and there are only {len(drawn):,}")
-        return generator.permutation(drawn)
+        return drawn
 
 
 @of_kind("set-of-sums-of-equal-lengths")
@@ -197,21 +207,19 @@ class LongSums(Sample):
         """(size, 2) operands in random order, none of them a row of `without`, (M, 2).
 
         A length that has fewer sums than its share gives what was drawn of them, and the longest make up for it.
-        Raises ValueError where they cannot, and for numbers that are to be left out.
+        Raises ValueError where they cannot (`shared_out`), and for numbers that are to be left out.
         """
         if self.left_out:
             raise ValueError("no numbers can be left out of a set of long sums")
         generator = np.random.default_rng([seed, 2])
-        drawn = np.zeros((0, 2), int)
-        for digits, share in enumerate(self.shares, start=1):
-            number = round(share * self.size) if digits < self.digits else self.size - len(drawn)
-            pairs = generator.integers(10**digits, size=(2 * number, 2))
-            pairs = np.unique(pairs[pairs.max(1) >= (10 ** (digits - 1) if digits > 1 else 0)], axis=0)
-            asked = (pairs[:, None] == without[without.max(1) < 10**digits]).all(2).any(1)
-            drawn = np.concatenate([drawn, generator.permutation(pairs[~asked])[:number]])
-        if len(drawn) < self.size:
-            raise ValueError(f"{self.size:,} sums wanted, and only {len(drawn):,} were drawn")
-        return generator.permutation(drawn)
+
+        def of_length(least, most, number):
+            pairs = generator.integers(most, size=(2 * number, 2))
+            pairs = np.unique(pairs[pairs.max(1) >= least], axis=0)
+            asked = (pairs[:, None] == without[without.max(1) < most]).all(2).any(1)
+            return generator.permutation(pairs[~asked])
+
+        return generator.permutation(self.shared_out(of_length))
 
 
 def uniform_pairs(digits: int, size: int, seed: int) -> np.ndarray:

@@ -130,7 +130,7 @@ def test_the_page_of_a_source_has_its_parts_in_order():
     page = source_page("004", GOOD, found("10_grokking"), {})
     headings = re.findall(r"^#+ .*$", page, re.MULTILINE)
     assert headings[1:] == [
-        "## What holds, in full or in part",
+        "## Main claims that hold, in full or in part",
         "## What is wrong in it",
         "## Section by section",
         "## 5 Circles",
@@ -144,7 +144,7 @@ def test_the_page_of_a_source_has_its_parts_in_order():
 def test_the_claims_of_a_source_can_be_chosen_among_once_its_main_ones_were_listed():
     page = source_page("004", GOOD, found("10_grokking"), {})
     head, filtered, sections = page.partition("<claim-filter></claim-filter>")
-    assert filtered and "What holds" in head and "## 5 Circles" in sections and "data-verdict" not in head
+    assert filtered and "that hold" in head and "## 5 Circles" in sections and "data-verdict" not in head
     chosen_by = 'data-source="Source 004" data-verdict="reproduced" data-chapter="10_grokking"'
     assert f'id="claim-m-08" {chosen_by}>' in sections
 

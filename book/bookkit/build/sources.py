@@ -293,7 +293,7 @@ def _head(number: str, source: Source, found: Found) -> Iterator[str]:
     held = {id for id in verdicts if verdicts[id] in (REPRODUCED, PARTLY)}
     failed = {id for id in verdicts if verdicts[id] in (NOT_REPRODUCED, REFUTED)}
     lists = {
-        "What holds, in full or in part": held - printed,
+        "Main claims that hold, in full or in part": held - printed,
         "What holds in its own numbers, text or code": held & printed,
         "What does not hold": failed - printed,
         "What does not hold in its own numbers, text or code": failed & printed,

@@ -281,7 +281,8 @@ def source_page(number: str, source: Source, found: Found, texts: Mapping[str, s
         parts.append(f"## {_plain(section.title)}")
         for item in section.items:
             parts += [f"### {_plain(item.label)}", *_beside(item, found), *_claims(item.claims, found, shown)]
-        parts += _claims(section.claims, found, shown)
+        of_items = {id for item in section.items for id in item.claims}
+        parts += _claims(tuple(id for id in section.claims if id not in of_items), found, shown)
     return "\n\n".join(parts) + "\n"
 
 

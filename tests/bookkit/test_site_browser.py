@@ -497,7 +497,10 @@ def test_the_petal_explorer_works_on_its_page(page, name):
     page.goto(name)
     page.get_by_role("button", name="4, 32").first.click()
     page.get_by_role("slider", name="Attention frequency").first.press("ArrowLeft")
-    assert "Embedding to attention frequency 4:31" in page.locator("petal-explorer [role=status]").first.inner_text()
+    assert (
+        "Attention to embedding frequency m/n = 31/4"
+        in page.locator("petal-explorer [role=status]").first.inner_text()
+    )
     assert page.faults == []
 
 

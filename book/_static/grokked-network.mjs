@@ -315,7 +315,7 @@ const CONTENT = `
   .note { font-size: 0.88em; opacity: 0.85; }
   #right { min-height: 2.8em; }
   :focus-visible { outline: 3px solid var(--focus, Highlight); outline-offset: 2px; border-radius: 3px; }
-  .idle .drawn { display: none; }
+  [inert] { opacity: 0.35; }
   @container (min-width: 40rem) {
     .network { grid-template-columns: repeat(2, minmax(0, 1fr)); padding: 1.25rem 1.5rem; }
     .numbers { grid-template-columns: repeat(2, minmax(0, 1fr)); }
@@ -353,7 +353,7 @@ const CONTENT = `
     <fieldset class="heads"><legend>Attention from “=”, and whose petal to draw</legend><div id="heads"></div></fieldset>
     <table>
       <caption></caption>
-      <thead><tr>${["neuron", "frequency", "is at", "adds"].map((name) => `<th scope="col">${name}</th>`).join("")}</tr></thead>
+      <thead><tr>${["neuron", "frequency", "activation", "adds"].map((name) => `<th scope="col">${name}</th>`).join("")}</tr></thead>
       <tbody></tbody>
     </table>
   </div>
@@ -515,7 +515,8 @@ class GrokkedNetwork {
   #show() {
     const good = ["a", "b"].map((name) => this.#valid(name));
     const wrong = ["a", "b"].filter((_, i) => !good[i]);
-    this.#root.querySelector("section").classList.toggle("idle", wrong.length > 0);
+    // What is drawn is of other numbers: it stays, so that nothing below moves, but is neither used nor read aloud.
+    for (const part of this.#root.querySelectorAll(".drawn")) part.inert = wrong.length > 0;
     const { P } = sizes(this.#whole);
     if (wrong.length)
       return say(this.#at("seen"), `Type a whole number from 0 to ${P - 1} as ${wrong.join(" and as ")}.`);

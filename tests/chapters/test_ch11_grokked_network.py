@@ -379,6 +379,8 @@ def test_the_drawing_shows_logits_circle_heads_and_neurons(shown, model):
     post = activations["mlp_post"][0, 2]
     effect = post * (model.W_L[:, 65] - model.W_L.mean(1))
     strongest = effect.abs().argsort(descending=True)[:6].tolist()
+    heads = shown.locator("thead th").all_inner_texts()
+    assert heads == ["neuron", "frequency", "activation", "adds"]
     rows = [row.split() for row in shown.locator("tbody tr").all_inner_texts()]
     assert [int(neuron) for neuron, *_ in rows] == strongest
     np.testing.assert_allclose([float(at) for *_, at, _ in rows], post[strongest], atol=0.02)
@@ -388,17 +390,20 @@ def test_the_drawing_shows_logits_circle_heads_and_neurons(shown, model):
 
 
 @pytest.mark.browser
-def test_what_is_no_residue_is_refused_and_hides_the_old_answer(shown):
-    field = shown.get_by_label("Second number")
+def test_what_is_no_residue_is_refused_and_dims_the_old_answer_where_it_stands(shown):
+    field, below = shown.get_by_label("Second number"), shown.locator("fieldset:has(#switches)")
+    before, drawn_before = below.bounding_box(), shown.locator("#logits").inner_html()
     for wrong in ("", "-1", "113", "1.5", "1e9"):
         field.fill("5")
         assert told(shown, "#seen", "70 + 5") == describe(70, 5)
         field.fill(wrong)
         assert told(shown, "#seen", "Type") == "Type a whole number from 0 to 112 as b.", wrong
         assert field.get_attribute("aria-invalid") == "true", wrong
-    assert not shown.locator("#logits").is_visible() and not shown.locator("table").is_visible()
-    message, below = (shown.locator(part).bounding_box() for part in ("#seen", "fieldset:has(#switches)"))
-    assert 0 < below["y"] - message["y"] - message["height"] < 30, "nothing blank under the message"
+    dimmed = "e => e.closest('.drawn').inert && Number(getComputedStyle(e.closest('.drawn')).opacity)"
+    for part in ("#logits", "#circle", "table"):
+        assert 0 < shown.locator(part).evaluate(dimmed) < 0.5 and shown.locator(part).is_visible()
+    assert shown.locator("#logits").inner_html() != drawn_before, "the last sum, that with 5"
+    assert below.bounding_box() == before, "nothing has moved"
     shown.get_by_label("First number").fill("200")
     assert told(shown, "#seen", "Type").endswith("as a and as b.")
     shown.get_by_role("checkbox").first.uncheck()  # counts on
@@ -406,7 +411,7 @@ def test_what_is_no_residue_is_refused_and_hides_the_old_answer(shown):
     shown.get_by_role("slider", name="Slider of a").press("Home")
     field.fill("5")
     assert told(shown, "#seen", "0 + 5") == describe(0, 5, [1])
-    assert shown.locator("#logits").is_visible() and field.get_attribute("aria-invalid") == "false"
+    assert shown.locator("#logits").evaluate(dimmed) is False and field.get_attribute("aria-invalid") == "false"
 
 
 @pytest.mark.browser

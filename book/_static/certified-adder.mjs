@@ -560,7 +560,7 @@ const CONTENT = `
   <ul class="heads" aria-hidden="true"></ul>
   <label><span>Column <span id="place"></span></span> <input type="range" id="column" dir="rtl" min="0" step="1" value="0"></label>
   <p id="at" role="status"></p>
-  <p class="order">In this order: two digits and the answer of the column before, two digits of this one; a dot for none.</p>
+  <p class="order">In this order: two digits and the answer of the column before (before the first stand the signs + and =), two digits of this one; a dot for none.</p>
   </details>
   <fieldset>
     <legend>The proof</legend>

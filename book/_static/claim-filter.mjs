@@ -16,6 +16,9 @@ const ORDERS = {
   far: "furthest from the published value",
   near: "nearest to the published value",
 };
+const DISTANCE =
+  "Distance from the published value: the largest factor between a published number and ours; " +
+  "claims without such numbers come last.";
 const STYLE = `
 claim-filter form { display: flex; flex-wrap: wrap; gap: 0.6rem 1rem; align-items: end; margin: 0 0 1rem;
   padding: 0.8rem 0.9rem; border: 1px solid var(--pst-color-border, #888); border-radius: 0.5rem; }
@@ -24,7 +27,7 @@ claim-filter select, claim-filter input, claim-filter button { font: inherit; co
   padding: 0.3rem 0.4rem; border: 1px solid var(--pst-color-border, #888); border-radius: 0.25rem;
   background: var(--pst-color-background, Canvas); }
 claim-filter button { width: auto; cursor: pointer; }
-claim-filter output { flex: 1 1 100%; }
+claim-filter :is(output, small) { flex: 1 1 100%; }
 @media print { claim-filter { display: none; } }
 `;
 
@@ -69,11 +72,14 @@ class ClaimFilter extends HTMLElement {
     form.setAttribute("role", "search");
     form.setAttribute("aria-label", "claims");
     const words = Object.assign(document.createElement("input"), { name: "words", type: "search" });
+    const order = select("order", "Order", Object.entries(ORDERS).map(([value, label]) => new Option(label, value)));
+    order.control.setAttribute("aria-describedby", "how-far");
     form.append(
       this.labelled("Words", words),
       ...Object.entries(CHOICES).flatMap(choice),
-      select("order", "Order", Object.entries(ORDERS).map(([value, label]) => new Option(label, value))),
+      order,
       Object.assign(document.createElement("button"), { type: "reset", textContent: "Show all" }),
+      Object.assign(document.createElement("small"), { id: "how-far", textContent: DISTANCE }),
       document.createElement("output"),
     );
     const asked = new URLSearchParams(location.search);
@@ -143,7 +149,8 @@ class ClaimFilter extends HTMLElement {
       part.hidden = !(all && chosen.order === "ledger") && !shown.some(({ element }) => part.contains(element));
       if (part.matches("details")) part.open = !all && !part.hidden;
     }
-    this.querySelector("output").textContent = `${shown.length} of ${this.claims.length} claims`;
+    const count = `${shown.length} of ${this.claims.length} claims`;
+    this.querySelector("output").textContent = shown.length ? count : "No claim matches.";
   }
 }
 

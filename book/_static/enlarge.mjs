@@ -1,7 +1,8 @@
 // Figures at the width of the window: by a click, or by the button under each; Escape or another click closes it. In a
-// window narrower than full size (book.css) a click on the drawing, or a button, shows it at that size, and back.
-// Where a figure is wider than the screen, it also says that it scrolls. Not loaded as a module, so that it also works on
-// pages that are opened as files. bookkit.sphinx.enlarge loads it.
+// window narrower than full size (book.css) a click on the drawing, or a button, shows it at that size, and back; one
+// that is wider than the window in the page opens at that size. Where a figure or a table is wider than the screen, it
+// also says that it scrolls. Not loaded as a module, so that it also works on pages that are opened as files.
+// bookkit.sphinx.enlarge loads it.
 
 {
   const shown = Object.assign(document.createElement("dialog"), { className: "enlarged" });
@@ -26,7 +27,7 @@
     zoom(shown.querySelector("img"), 0.5, 0.5);
   };
 
-  const enlarge = ({ src, alt }, number) => {
+  const enlarge = ({ src, alt, clientWidth: wide }, number) => {
     shown.setAttribute("aria-label", `${number}, enlarged`);
     const large = Object.assign(new Image(), { src, alt });
     large.onclick = (event) => {
@@ -36,7 +37,11 @@
     size.textContent = "Full size";
     shown.replaceChildren(buttons, large);
     shown.showModal();
+    if (wide > large.clientWidth) zoom(large, 0, 0); // fitted, it would be smaller than in the page
   };
+
+  const sayWhereItScrolls = (words, box) =>
+    new ResizeObserver(() => (words.hidden = box.scrollWidth <= box.clientWidth)).observe(box);
 
   for (const figure of document.querySelectorAll("article figure:has(figcaption .legend)")) {
     const parts = ["img", ".legend p:last-child", ".caption-number"];
@@ -48,7 +53,14 @@
     button.setAttribute("aria-label", `enlarge ${number}`);
     added.append(scrolls, button, " · ");
     links.prepend(added);
-    new ResizeObserver(() => (scrolls.hidden = figure.scrollWidth <= figure.clientWidth)).observe(figure);
+    sayWhereItScrolls(scrolls, figure);
     button.onclick = image.onclick = () => enlarge(image, number);
+  }
+
+  const tables = "article :is(.pst-scrollable-table-container, .cell_output .text_html):has(> table)";
+  for (const box of document.querySelectorAll(tables)) {
+    const scrolls = Object.assign(document.createElement("p"), { className: "scrolls", textContent: "scrolls sideways" });
+    box.after(scrolls);
+    sayWhereItScrolls(scrolls, box);
   }
 }

@@ -3,7 +3,8 @@
 // A page that uses it loads this module and what it imports. What stands between the tags is shown where
 // no script runs, and on paper. weights: a safetensors file in base64, the tables of
 // arithlib.analysis.folded.Folded; the tests compare what is computed here with that class, number by number.
-// frequencies: the key frequencies of the embedding, those that can be switched off. history, if its training is to be
+// frequencies: the key frequencies of the embedding, those that can be switched off. seen: one bit for each pair
+// (a, b), whether it trained, in base64. history, if its training is to be
 // looked back on: of each snapshot the step and what to say of it, the last being the network itself; snapshots: where
 // the tables of the others are, by step, which are loaded once somebody asks for one.
 
@@ -169,13 +170,20 @@ const grouped = (number) => number.toLocaleString("en-US");
 /** A lead or a share to one place, never more than it is. */
 const atLeast = (value) => (floor(10 * value) / 10).toFixed(1);
 
+/** Whether the pair (a, b) trained; the highest bit of a byte comes first. */
+export const trained = (seen, P, a, b) => {
+  const i = a * P + b;
+  return ((seen[i >> 3] >> (7 - (i & 7))) & 1) === 1;
+};
+
 /** What becomes of a + b, in words; the same as chapters.ch11_grokked_network.describe. */
-export const describe = (a, b, logits) => {
+export const describe = (a, b, logits, seen) => {
   const P = logits.length;
+  const pair = trained(seen, P, a, b) ? "a training pair" : "an unseen pair";
   const { best, second, lead } = decide(logits);
   const right = (a + b) % P;
   const verdict = best === right ? "That is right" : `That is wrong: it is ${right}`;
-  return `${a} + ${b}: the highest logit is that of ${best}, ahead of ${second} by ${atLeast(lead)}. ${verdict}, modulo ${P}.`;
+  return `${a} + ${b}, ${pair}: the highest logit is that of ${best}, ahead of ${second} by ${atLeast(lead)}. ${verdict}, modulo ${P}.`;
 };
 
 /** A list in words. */
@@ -277,7 +285,7 @@ const CONTENT = `
   #epoch { min-height: 2.8em; font-variant-numeric: tabular-nums; }
   var { font-family: Georgia, serif; }
   p, figure, fieldset, table { margin: 0; }
-  #seen { min-height: 2.8em; font-weight: 600; }
+  #seen { min-height: 4.2em; font-weight: 600; }
   figcaption, legend, caption { padding: 0; text-align: left; font-weight: 600; }
   fieldset { min-width: 0; padding: 0; border: 0; }
   svg { display: block; width: 100%; overflow: visible; }
@@ -315,12 +323,13 @@ const CONTENT = `
   .note { font-size: 0.88em; opacity: 0.85; }
   #right { min-height: 2.8em; }
   :focus-visible { outline: 3px solid var(--focus, Highlight); outline-offset: 2px; border-radius: 3px; }
-  .idle .drawn { display: none; }
+  [inert] { opacity: 0.35; }
   @container (min-width: 40rem) {
     .network { grid-template-columns: repeat(2, minmax(0, 1fr)); padding: 1.25rem 1.5rem; }
     .numbers { grid-template-columns: repeat(2, minmax(0, 1fr)); }
     .wide { grid-column: 1 / -1; }
-    #seen, #right { min-height: 1.4em; }
+    #seen { min-height: 2.8em; }
+    #right { min-height: 1.4em; }
   }
   slot { display: none; }
   @media print { .network { display: none; } slot { display: block; } }
@@ -353,7 +362,7 @@ const CONTENT = `
     <fieldset class="heads"><legend>Attention from “=”, and whose petal to draw</legend><div id="heads"></div></fieldset>
     <table>
       <caption></caption>
-      <thead><tr>${["neuron", "frequency", "is at", "adds"].map((name) => `<th scope="col">${name}</th>`).join("")}</tr></thead>
+      <thead><tr>${["neuron", "frequency", "activation", "adds"].map((name) => `<th scope="col">${name}</th>`).join("")}</tr></thead>
       <tbody></tbody>
     </table>
   </div>
@@ -368,6 +377,7 @@ class GrokkedNetwork {
   #history; // of each snapshot the step and what to say of it
   #snapshots = new Map(); // step -> what is known of the network then
   #loading;
+  #seen; // of each pair a bit, whether it trained
   #whole; // the tables as they came
   #tables; // and as they are, without what is switched off
   #run; // the network with these
@@ -381,6 +391,7 @@ class GrokkedNetwork {
     [this.#model, this.#root, this.#signal] = [model, root, signal];
     root.innerHTML = CONTENT;
     this.#history = JSON.parse(model.get("history") ?? '[["end", ""]]');
+    this.#seen = decoded(model.get("seen"));
     this.#take(this.#history.at(-1)[0], read(decoded(model.get("weights"))));
     const { P, H } = sizes(this.#whole);
     this.#root.querySelector(".training").hidden = this.#history.length === 1;
@@ -515,13 +526,14 @@ class GrokkedNetwork {
   #show() {
     const good = ["a", "b"].map((name) => this.#valid(name));
     const wrong = ["a", "b"].filter((_, i) => !good[i]);
-    this.#root.querySelector("section").classList.toggle("idle", wrong.length > 0);
+    // What is drawn is of other numbers: it stays, so that nothing below moves, but is neither used nor read aloud.
+    for (const part of this.#root.querySelectorAll(".drawn")) part.inert = wrong.length > 0;
     const { P } = sizes(this.#whole);
     if (wrong.length)
       return say(this.#at("seen"), `Type a whole number from 0 to ${P - 1} as ${wrong.join(" and as ")}.`);
     const [a, b] = ["a", "b"].map((name) => this.#at(name).valueAsNumber);
     const found = this.#run(a, b);
-    say(this.#at("seen"), describe(a, b, found.logits));
+    say(this.#at("seen"), describe(a, b, found.logits, this.#seen));
     this.#drawLogits(a, b, found.logits);
     this.#drawHeads(a, b, found.pattern);
     this.#listNeurons(found);

@@ -195,8 +195,9 @@ const render = rendering(({ model, root, signal }) => {
 
   const pace = (loss) => {
     const each = (performance.now() - since.time) / 1000 / (step - since.step);
-    const left = step < network.steps ? `, ${duration(each * (network.steps - step))} to go` : "";
-    return `Step ${step}: loss ${loss.toPrecision(3)}. ${round(1000 * each)} ms a step here${left}.`;
+    const rest = duration(each * (network.steps - step));
+    const left = step === network.steps ? "." : wanted ? `, ${rest} to go.` : `. Paused; ${rest} left.`;
+    return `Step ${step}: loss ${loss.toPrecision(3)}. ${round(1000 * each)} ms a step here${left}`;
   };
 
   /** Ask the worker for a turn, if one is wanted: it hears of a pause when it has taken that. */

@@ -96,7 +96,7 @@ export const describe = (curve, asFamily = false) => {
       : `passes the marked point ${times(n)} and ${crossing}; at amplitude 0.5 it has ${lobes(curve)} lobes.`;
   const span = n === 1 ? "a turn" : `1/${n} of a turn, after which the curve repeats`;
   const note = asFamily ? ` Eight phases over ${span}; the bold curve has the phase chosen.` : "";
-  return `Embedding to attention frequency ${n}:${m} in lowest terms. At almost every phase the curve ${shape}${note}`;
+  return `Attention to embedding frequency m/n = ${m}/${n} in lowest terms. At almost every phase the curve ${shape}${note}`;
 };
 
 // --- the drawing ---

@@ -15,11 +15,12 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from arithlib import checkpoints
+from arithlib import checkpoints, experiments
 from arithlib.analysis.folded import Folded, pack, unpack
 from arithlib.analysis.fourier import key_frequencies, power_spectrum
 from arithlib.evaluation import logit_margin
 from bookkit.web_components import asset, element, whole_source
+from chapters.ch10_grokking_here import training_bits
 
 MODULE = "grokked-network.mjs"
 NETWORK = "grokking-s0"
@@ -100,6 +101,7 @@ class GrokkedNetwork:
             "a": self.a,
             "b": self.b,
             "frequencies": " ".join(map(str, keys)),
+            "seen": base64.b64encode(training_bits(self.network)).decode(),
             "weights": base64.b64encode(safetensors.torch.save(packed)).decode(),
         }
         if self.network == NETWORK:
@@ -121,17 +123,19 @@ class GrokkedNetwork:
 def describe(a: int, b: int, removed: Collection[int] = (), network: str = NETWORK) -> str:
     """What the network answers, in words; `removed` frequencies are taken out of its embedding.
 
-    >>> describe(37, 58)[:49]
-    '37 + 58: the highest logit is that of 95, ahead o'
+    >>> describe(37, 58).partition(", ahead")[0]
+    '37 + 58, an unseen pair: the highest logit is that of 95'
     """
     net = page_network(network).without(removed)
     logits = net.logits(torch.tensor([[a, b]]))[0]
     best, second = logits.topk(2).indices.tolist()
     lead = math.floor(10 * float(logit_margin(logits, torch.tensor(best)))) / 10
+    pair = "a training pair" if experiments.get(network).task.train_mask[a * net.p + b] else "an unseen pair"
     right = (a + b) % net.p
     verdict = "That is right" if best == right else f"That is wrong: it is {right}"
     return (
-        f"{a} + {b}: the highest logit is that of {best}, ahead of {second} by {lead:.1f}. {verdict}, modulo {net.p}."
+        f"{a} + {b}, {pair}: the highest logit is that of {best}, ahead of {second} by {lead:.1f}. "
+        f"{verdict}, modulo {net.p}."
     )
 
 

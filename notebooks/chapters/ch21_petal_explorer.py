@@ -90,7 +90,7 @@ def describe(petal: Petal, family: bool = False) -> str:
             f"passes the marked point {_times(n)} and {crossing} elsewhere; "
             f"at amplitude 0.5 it has {petal.lobes} lobes."
         )
-    words = f"Embedding to attention frequency {n}:{m} in lowest terms. At almost every phase the curve {shape}"
+    words = f"Attention to embedding frequency m/n = {m}/{n} in lowest terms. At almost every phase the curve {shape}"
     if family:
         span = "a turn" if n == 1 else f"1/{n} of a turn, after which the curve repeats"
         words += f" Eight phases over {span}; the bold curve has the phase chosen."

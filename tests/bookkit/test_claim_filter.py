@@ -110,6 +110,21 @@ def test_sorted_by_distance_those_that_are_not_compared_come_last(filtered):
     assert seen(filtered) == ["a", "b", "d"] and filtered.locator("#two").is_visible()
 
 
+@pytest.mark.browser
+def test_where_no_claim_fits_that_is_said_in_place_of_a_count(filtered):
+    filtered.get_by_label("Words").fill("petals of nonsense")
+    assert seen(filtered) == []
+    assert filtered.get_by_role("status").inner_text() == "No claim matches."
+    filtered.get_by_label("Words").fill("petals")
+    assert filtered.get_by_role("status").inner_text() == "2 of 4 claims"
+
+
+@pytest.mark.browser
+def test_how_a_distance_is_measured_stands_beside_the_order(filtered):
+    order, said = filtered.get_by_label("Order"), filtered.get_by_text("the largest factor between a published")
+    assert said.is_visible() and order.get_attribute("aria-describedby") == said.get_attribute("id") is not None
+
+
 def parts(page):
     """Ids of the parts of the page that are shown."""
     return page.locator("section[id]:visible").evaluate_all("all => all.map(e => e.id)")

@@ -209,12 +209,13 @@ def test_a_reader_trains_pauses_and_begins_again(shown):
     train.click()
     shown.wait_for_function("document.querySelector('grokking-here').shadowRoot.querySelector('polyline')"
                             ".getAttribute('points').split(' ').length > 3")  # fmt: skip
+    assert re.search(r" ms a step here, .* to go\.$", shown.locator("#pace").inner_text())
     shown.get_by_role("button", name="Pause").click()
     train.wait_for()  # the worker has taken its turn and rests
     said = words(shown)
     assert int(re.match(r"Step (\d+) of 1500", said)[1]) >= 30
     assert shown.locator("#shown").inner_text() == said
-    pace = r"Step \d+: loss [\d.]+\. \d+ ms a step here, .* to go\."
+    pace = r"Step \d+: loss [\d.]+\. \d+ ms a step here\. Paused; .* left\."
     assert re.fullmatch(pace, shown.locator("#pace").inner_text())
     assert shown.locator("#circles circle").count() == 3 * 59
     assert shown.locator("#petals circle").count() == 2 * 59

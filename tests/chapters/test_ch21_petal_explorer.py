@@ -50,10 +50,10 @@ def test_a_family_shows_eight_different_curves_and_goes_round(embedding, attenti
         (
             Petal(4, 32),
             False,
-            "^Embedding to attention frequency 1:8 in lowest.*has 9 lobes that meet.*does not cross itself elsewhere",
+            "^Attention to embedding frequency m/n = 8/1 in lowest.*has 9 lobes.*does not cross itself elsewhere",
         ),
-        (Petal(32, 4), True, "8:1 .*crosses itself 7 times elsewhere.*1/8 of a turn"),
-        (Petal(4, 2), False, "2:1 .*crosses itself once elsewhere"),
+        (Petal(32, 4), True, "m/n = 1/8 .*crosses itself 7 times elsewhere.*1/8 of a turn"),
+        (Petal(4, 2), False, "m/n = 1/2 .*crosses itself once elsewhere"),
         (
             Petal(3, 2, amplitude=0.3),
             False,

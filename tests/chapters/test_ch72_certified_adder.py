@@ -192,6 +192,8 @@ def test_what_the_checker_rejects_is_rejected(shown):
 @pytest.mark.browser
 def test_a_reader_adds_looks_and_checks(shown):
     assert said(shown, "seen", "The network") == describe(START.a, START.b)
+    assert said(shown, "at", "It sees").startswith("It sees .+=")
+    assert shown.get_by_text("before the first stand the signs + and =").is_visible()
     shown.get_by_label("First number").fill("12345")
     shown.get_by_label("Second number").fill("67 890")
     assert said(shown, "seen", "The network writes 12345") == describe(12_345, 67_890)

@@ -5,6 +5,7 @@ Dimensions: n numbers, B pairs.
 
 from functools import cached_property
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -42,6 +43,10 @@ class SplitPairs:
         mask = torch.zeros(len(self.pairs), dtype=torch.bool)
         mask[shuffled[: int(self.train_fraction * len(self.pairs))]] = True
         return mask
+
+    def training_bits(self) -> bytes:
+        """`train_mask`, one bit a pair: the highest bit of a byte comes first, and zeros fill the last."""
+        return np.packbits(self.train_mask.numpy()).tobytes()
 
     @property
     def train_pairs(self) -> Tensor:

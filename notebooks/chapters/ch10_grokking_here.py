@@ -10,7 +10,6 @@ import json
 import math
 from dataclasses import dataclass
 
-import numpy as np
 import safetensors.torch
 
 from arithlib import checkpoints, experiments
@@ -28,11 +27,6 @@ def initial_weights(name: str = RUN) -> bytes:
     return safetensors.torch.save(dict(experiments.get(name).build().state_dict()))
 
 
-def training_bits(name: str = RUN) -> bytes:
-    """One bit for each pair (a, b), row by row, whether it trains; the highest bit of a byte comes first."""
-    return np.packbits(experiments.get(name).task.train_mask.numpy()).tobytes()
-
-
 def network(name: str = RUN) -> dict[str, object]:
     """What a page is told of one of the networks."""
     optimizer, p = experiments.get(name).optimizer, experiments.get(name).task.p
@@ -40,7 +34,7 @@ def network(name: str = RUN) -> dict[str, object]:
         "name": f"modulo {p}" + (", the network of chapter 10" if name == LARGE else ""),
         "lr": optimizer.lr, "decay": optimizer.weight_decay, "warmup": optimizer.warmup_steps,
         "steps": experiments.get(FOLLOWED[name]).steps,
-        "seen": base64.b64encode(training_bits(name)).decode(),
+        "seen": base64.b64encode(experiments.get(name).task.training_bits()).decode(),
     }  # fmt: skip
     if name == LARGE:
         return given | {"src": asset(LATER, initial_weights(name))}

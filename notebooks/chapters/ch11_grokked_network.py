@@ -20,7 +20,6 @@ from arithlib.analysis.folded import Folded, pack, unpack
 from arithlib.analysis.fourier import key_frequencies, power_spectrum
 from arithlib.evaluation import logit_margin
 from bookkit.web_components import asset, element, whole_source
-from chapters.ch10_grokking_here import training_bits
 
 MODULE = "grokked-network.mjs"
 NETWORK = "grokking-s0"
@@ -101,7 +100,7 @@ class GrokkedNetwork:
             "a": self.a,
             "b": self.b,
             "frequencies": " ".join(map(str, keys)),
-            "seen": base64.b64encode(training_bits(self.network)).decode(),
+            "seen": base64.b64encode(experiments.get(self.network).task.training_bits()).decode(),
             "weights": base64.b64encode(safetensors.torch.save(packed)).decode(),
         }
         if self.network == NETWORK:

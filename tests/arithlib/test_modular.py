@@ -24,6 +24,12 @@ def test_training_and_test_pairs_are_all_pairs_once(task):
     assert len(task.train_pairs) == int(task.train_fraction * task.p**2)
 
 
+def test_the_bits_of_the_training_pairs_are_their_mask():
+    task = ModularAddition(p=7)
+    bits = "".join(f"{byte:08b}" for byte in task.training_bits())
+    assert bits == "".join(str(int(trains)) for trains in task.train_mask) + 7 * "0"
+
+
 @given(tasks)
 def test_answers_and_tokens_are_those_of_python(task):
     for (a, b), answer, row in zip(

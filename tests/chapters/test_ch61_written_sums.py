@@ -150,7 +150,7 @@ def test_long_sums_leave_out_those_of_a_test_where_a_set_could_hold_them():
 
 
 def test_long_sums_that_cannot_be_drawn_are_refused():
-    with pytest.raises(ValueError, match="90 sums wanted, and only"):
+    with pytest.raises(ValueError, match="90 sums wanted, and there are only"):
         LongSums(90, shares=(1.0,)).draw(0, uniform_pairs(1, 5, 0))
     with pytest.raises(ValueError, match="left out"):
         LongSums(90, shares=(0.1, 0.9), left_out=3).draw(0, uniform_pairs(2, 5, 0))

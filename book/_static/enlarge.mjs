@@ -59,7 +59,8 @@
 
   const tables = "article :is(.pst-scrollable-table-container, .cell_output .text_html):has(> table)";
   for (const box of document.querySelectorAll(tables)) {
-    const scrolls = Object.assign(document.createElement("p"), { className: "scrolls", textContent: "scrolls sideways" });
+    const [className, textContent] = ["scrolls", "scrolls sideways"];
+    const scrolls = Object.assign(document.createElement("p"), { className, textContent });
     box.after(scrolls);
     sayWhereItScrolls(scrolls, box);
   }

@@ -179,11 +179,14 @@ export const trained = (seen, P, a, b) => {
 /** What becomes of a + b, in words; the same as chapters.ch11_grokked_network.describe. */
 export const describe = (a, b, logits, seen) => {
   const P = logits.length;
-  const pair = trained(seen, P, a, b) ? "a training pair" : "an unseen pair";
+  const pair = seen ? (trained(seen, P, a, b) ? ", a training pair" : ", an unseen pair") : "";
   const { best, second, lead } = decide(logits);
   const right = (a + b) % P;
   const verdict = best === right ? "That is right" : `That is wrong: it is ${right}`;
-  return `${a} + ${b}, ${pair}: the highest logit is that of ${best}, ahead of ${second} by ${atLeast(lead)}. ${verdict}, modulo ${P}.`;
+  return (
+    `${a} + ${b}${pair}: the highest logit is that of ${best}, ahead of ${second} by ${atLeast(lead)}. ` +
+    `${verdict}, modulo ${P}.`
+  );
 };
 
 /** A list in words. */
@@ -377,7 +380,7 @@ class GrokkedNetwork {
   #history; // of each snapshot the step and what to say of it
   #snapshots = new Map(); // step -> what is known of the network then
   #loading;
-  #seen; // of each pair a bit, whether it trained
+  #seen; // of each pair a bit, whether it trained, if the page says so
   #whole; // the tables as they came
   #tables; // and as they are, without what is switched off
   #run; // the network with these
@@ -391,7 +394,7 @@ class GrokkedNetwork {
     [this.#model, this.#root, this.#signal] = [model, root, signal];
     root.innerHTML = CONTENT;
     this.#history = JSON.parse(model.get("history") ?? '[["end", ""]]');
-    this.#seen = decoded(model.get("seen"));
+    this.#seen = model.get("seen") && decoded(model.get("seen"));
     this.#take(this.#history.at(-1)[0], read(decoded(model.get("weights"))));
     const { P, H } = sizes(this.#whole);
     this.#root.querySelector(".training").hidden = this.#history.length === 1;

@@ -249,7 +249,7 @@ const render = rendering(({ model, root, signal }) => {
   at("go").onclick = () => {
     if (!wanted && step >= network.steps) begin();
     wanted = !wanted;
-    if (wanted) [back, since] = [undefined, undefined];
+    if (wanted) [back, since, at("pace").textContent] = [undefined, undefined, ""];
     if (wanted || !busy) train();
   };
   at("back").oninput = () => {

@@ -109,9 +109,13 @@ class GrokkedNetwork:
         return element("grokked-network", given, f"{self} It needs JavaScript.", MODULE)
 
     def page_bytes(self) -> int:
-        """What weights and script add to a page before anybody looks back, and before compression."""
+        """What weights, training pairs and script add to a page before anybody looks back, before compression."""
         script = len(whole_source(MODULE).encode())
-        return script + math.ceil(len(safetensors.torch.save(_shipped(self.network)[0])) / 3) * 4
+        carried = (
+            safetensors.torch.save(_shipped(self.network)[0]),
+            experiments.get(self.network).task.training_bits(),
+        )
+        return script + sum(math.ceil(len(part) / 3) * 4 for part in carried)
 
     def later_bytes(self) -> int:
         """What the snapshots add once somebody looks back."""

@@ -168,7 +168,7 @@ class Sample:
             number = round(share * self.size) if digits < self.digits else self.size - len(drawn)
             drawn = np.concatenate([drawn, of_length(least, 10**digits, number)[:number]])
         if len(drawn) < self.size:
-            raise ValueError(f"{self.size:,} sums wanted, and there are only {len(drawn):,}")
+            raise ValueError(f"{self.size:,} sums wanted, and only {len(drawn):,} were found")
         return drawn
 
 

@@ -1,6 +1,6 @@
 """Runs: small GPTs on tasks with and without a short program in RASP-L (chapter 63).
 
-arithlib train "algorithm-*"      a minute each on one core, parity and sums longer; each a stack of three models
+arithlib train "algorithm-*"      a minute each on one core, parity and sums a quarter hour or more; stacks of three
 """
 
 from dataclasses import replace

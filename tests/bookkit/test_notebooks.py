@@ -105,7 +105,7 @@ def test_what_a_notebook_asks_of_our_modules_is_there(name):
 def literals(loop: ast.For) -> dict[str, list[str]]:
     """What the variables of a loop take, as far as it stands there: in a tuple, or as the keys of a dictionary."""
     match loop.iter:
-        case ast.Call(func=ast.Attribute(value=ast.Dict(keys=keys))):
+        case ast.Call(func=ast.Attribute(value=ast.Dict(keys=keys), attr="items" | "keys")):
             rows = [[key] for key in keys]
         case ast.Tuple(elts=elements):
             rows = [one.elts if isinstance(one, ast.Tuple) else [one] for one in elements]
@@ -125,7 +125,8 @@ def glued_names(tree: ast.AST, known: dict[str, list[str]]) -> Iterator[str]:
     known: the literals of loops around it. A name with one of their variables alone has a pattern for each.
     """
     if isinstance(tree, ast.For):
-        known = known | literals(tree)
+        taken = {node.id for node in ast.walk(tree.target) if isinstance(node, ast.Name)}
+        known = {name: words for name, words in known.items() if name not in taken} | literals(tree)
     for node in ast.iter_child_nodes(tree):
         yield from glued_names(node, known)
     if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.func.id == "glue":
@@ -157,6 +158,8 @@ def test_every_number_made_for_the_text_stands_in_it(name):
     [
         ("glue('a', 1)\nglue('b', 2)", ["b"]),
         ("for name in ('a', 'b'):\n    glue(name, 1)", ["b"]),
+        ("for name in {'x': 'a', 'y': 'b'}.values():\n    glue(name, 1)", []),
+        ("for name in ('b', 'c'):\n    for name in found:\n        glue(name, 1)", []),
         ("for name, _ in (('a', 1), ('b', 2)):\n    glue(f'wave-{name}', 1)", ["wave\\-b"]),
         ("for name, x in {'a': 1, 'b': 2}.items():\n    glue(f'wave-{name}', x)", ["wave\\-b"]),
         ("for name in found:\n    glue(f'wave-{name}', 1)\n    glue(f'tide-{name}', 1)", ["tide\\-.+"]),

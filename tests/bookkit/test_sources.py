@@ -141,6 +141,15 @@ def test_the_page_of_a_source_has_its_parts_in_order():
     assert "[where we were wrong](errors.md#where-we-were-wrong)" in page
 
 
+def test_a_claim_of_an_item_is_named_again_by_other_sections_alone():
+    (section,) = GOOD.sections
+    for sections, again in (
+        ((replace(section, claims=("M-08", "M-12")),), 0),
+        ((section, Section("6 Petals", ("M-12",))), 1),
+    ):
+        assert source_page("004", replace(GOOD, sections=sections), found(), {}).count("Above: ") == again
+
+
 def test_the_claims_of_a_source_can_be_chosen_among_once_its_main_ones_were_listed():
     page = source_page("004", GOOD, found("10_grokking"), {})
     head, filtered, sections = page.partition("<claim-filter></claim-filter>")

@@ -150,14 +150,14 @@ def test_long_sums_leave_out_those_of_a_test_where_a_set_could_hold_them():
 
 
 def test_long_sums_that_cannot_be_drawn_are_refused():
-    with pytest.raises(ValueError, match="90 sums wanted, and there are only"):
+    with pytest.raises(ValueError, match="90 sums wanted, and only"):
         LongSums(90, shares=(1.0,)).draw(0, uniform_pairs(1, 5, 0))
     with pytest.raises(ValueError, match="left out"):
         LongSums(90, shares=(0.1, 0.9), left_out=3).draw(0, uniform_pairs(2, 5, 0))
 
 
 def test_more_sums_than_there_are_cannot_be_drawn():
-    with pytest.raises(ValueError, match="200 sums wanted, and there are only 9"):
+    with pytest.raises(ValueError, match="200 sums wanted, and only 9"):
         Sample(200, shares=(1.0,)).draw(0, uniform_pairs(1, 5, 0))
 
 

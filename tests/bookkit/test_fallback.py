@@ -21,7 +21,6 @@ from bookkit.sphinx import fallback
 ROOT = Path(__file__).resolve().parents[2]
 SITE = ROOT / "book" / "_build" / "html"
 ALTERNATIVES = yaml.safe_load((ROOT / "book" / "fallbacks.yaml").read_text("utf8"))
-PICTURE = re.compile(r'<img class="fallback"[^>]*>')
 SCRIPT = '<script defer src="../_static/wave.js"></script>'
 WAVE = '<wave-line a="&quot;1 &gt; 0&quot;"><p>In words.</p></wave-line>'
 
@@ -69,7 +68,7 @@ def test_a_picture_is_as_good_as_fits():
 def test_a_picture_that_cannot_be_written_leaves_the_one_before(book, monkeypatch, capsys):
     page = book / "book" / "_build" / "html" / "notebooks" / "10_waves.html"
     page.parent.mkdir(parents=True)
-    page.write_text(WAVE, "utf8")
+    page.write_text(fallback.with_pictures(WAVE, "notebooks/10_waves", "../_static"), "utf8")
     monkeypatch.setattr(Project, "find", lambda: Project(book))
     monkeypatch.setattr(fallbacks.browser, "chromium", MagicMock())
     monkeypatch.setattr(fallbacks, "take", lambda tab, address, tag: address.encode())
@@ -95,7 +94,7 @@ def test_every_element_on_every_page_has_its_picture():
     seen = set()
     for page in SITE.glob("*/*.html"):
         text = page.read_text("utf8")
-        for element in fallback.ELEMENT.finditer(PICTURE.sub("", text)):
+        for element in fallback.ELEMENT.finditer(fallback.PICTURE.sub("", text)):
             if (tag := element["tag"]) in ALTERNATIVES:
                 alt = html.escape(ALTERNATIVES[f"{tag} brief" if element["brief"] else tag])
                 name = f"_static/fallback/{tag}-{page.stem}.webp"

@@ -16,7 +16,7 @@ from tqdm import tqdm
 from bookkit.build import browser
 from bookkit.build.project import Project
 from bookkit.files import FileProblem, write_atomic
-from bookkit.sphinx.fallback import ELEMENT, alternatives, picture
+from bookkit.sphinx.fallback import ELEMENT, PICTURE, alternatives, picture
 
 DESK = {"width": 1280, "height": 2400}  # as wide, and so high that nothing covers a part of an element
 SCALE = 1.25  # pixels of the picture to one of the page: sharp enough on paper, and small
@@ -51,7 +51,7 @@ def main() -> int:
     found = [
         (page, element["tag"])
         for page in sorted(project.site.glob("*/*.html"))
-        for element in ELEMENT.finditer(page.read_text(encoding="utf-8"))
+        for element in ELEMENT.finditer(PICTURE.sub("", page.read_text(encoding="utf-8")))
         if element["tag"] in known
     ]
     if not found:

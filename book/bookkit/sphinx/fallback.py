@@ -15,6 +15,7 @@ from PIL import Image
 from bookkit.claims import repo_root
 
 ELEMENT = re.compile(r"<(?P<tag>[a-z]+(?:-[a-z]+)+)(?: [^<>]*?)?(?P<brief> brief=\"\")?>(?=<p>)")
+PICTURE = re.compile(r'<img class="fallback"[^>]*>')
 
 
 @cache

@@ -29,6 +29,7 @@ CLAIMS = load_claims(ROOT / "book" / "claims")
 CHAPTERS = {path.stem: path for path in (ROOT / "notebooks").glob("*.ipynb")}
 GOOD = Source(
     picture="norms",
+    says="Networks hold numbers on circles.",
     in_brief="Its circles are there.",
     ours="Networks of its size, trained here.",
     headline=("M-08",),
@@ -97,7 +98,8 @@ def test_what_is_missing_or_leads_nowhere_is_found(change, problem):
 def test_a_list_of_another_form_is_refused(tmp_path):
     path = tmp_path / "004.yaml"
     path.write_text(
-        "picture: norms\nin_brief: So.\nours: Ours.\nheadline: [M-08]\nsections: [{title: 5, colour: red}]\n"
+        "picture: norms\nsays: So.\nin_brief: So.\nours: Ours.\nheadline: [M-08]\n"
+        "sections: [{title: 5, colour: red}]\n"
     )
     with pytest.raises(ClaimError, match=r"book/sources/004\.yaml cannot be read: .*colour"):
         read_source(path)
@@ -136,6 +138,7 @@ def test_the_page_of_a_source_has_its_parts_in_order():
         "## 5 Circles",
         "### Figure 5",
     ]
+    assert page.index(GOOD.says) < page.index(GOOD.ours) < page.index("## ")
     assert "{image} /figures/norms.svg" in page and "Norms &amp; more." in page
     assert "It says: <q>up to P &lt; 113</q>. It is one more." in page  # an answer needs what it answers
     assert "[where we were wrong](errors.md#where-we-were-wrong)" in page

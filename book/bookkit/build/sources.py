@@ -3,6 +3,7 @@
 book/sources/NUMBER.yaml lists what the source shows, section by section, and where this book has its counterpart::
 
     picture: embedding-spectrum            # the figure and the words that the front page has of it
+    says: Networks hold numbers on circles.  # what it is about, before what holds of it
     in_brief: Its circles are there.
     ours: Networks of its size, trained here.
     headline: [M-08, M-26]                 # the claims of its abstract or its conclusions
@@ -132,6 +133,7 @@ class Slip:
 @dataclass(frozen=True)
 class Source:
     picture: str
+    says: str
     in_brief: str
     ours: str
     headline: tuple[str, ...]
@@ -265,6 +267,7 @@ def source_page(number: str, source: Source, found: Found, texts: Mapping[str, s
         f"{number}, {{cite:t}}`{key}`. First come its main claims and their verdicts, then the whole "
         f"[section by section](#section-by-section). All {len(own)} claims, with their rules, are on the "
         f"{{ref}}`scoreboard <source-{number}>`. {PLUS_MINUS}",
+        f"**What it says.** {source.says}",
         f"**What *ours* is.** {source.ours}",
         STYLE,
         PAGE_STYLE,

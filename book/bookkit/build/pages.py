@@ -64,7 +64,9 @@ RUN = {
 
 LEVELS = (
     f"A badge says at what scale a verdict was reached: *reduced* where ours has less than 1/{1 / AS_LARGE:.0f} of "
-    f"the source's weights or examples, *{MUCH_SMALLER}* at 1/{1 / SMALL_PART:.0f} or less."
+    f"the source's weights or examples, *{MUCH_SMALLER}* at 1/{1 / SMALL_PART:.0f} or less. "
+    "In place of that it says *analogue* where another model or task stands for the source's, *arithmetic* where the "
+    "claim's own numbers, text or code are checked, *proof*, or *no setting given*."
 )
 
 STYLE = """<style>

@@ -247,7 +247,9 @@ def test_a_reader_looks_back_on_the_training(shown):
             assert told(shown, "#right", f"With all frequencies it is right for {right:,} of 12,769 pairs")
             logits = net.logits(torch.tensor([[70, 108]]))[0]
             np.testing.assert_allclose(drawn(shown, "#logits rect", "data-logit"), logits[:, None], atol=1e-3)
-            assert told(shown, "#seen", f"70 + 108: the highest logit is that of {int(logits.argmax())},")
+            assert told(
+                shown, "#seen", f"70 + 108, an unseen pair: the highest logit is that of {int(logits.argmax())},"
+            )
         back.press("ArrowRight")
     assert told(shown, "#epoch", "Step 20,000 of") and what_stands_there(shown) == last
     assert [url.rpartition("/")[2] for url in asked] == ["grokked-snapshots.mjs"]

@@ -70,13 +70,22 @@ def presets():
                 f"grokking-fraction{percent}-s{seed}", f"{percent} % of the pairs train (chapter 12)", steps, seed,
                 fraction=percent / 100, ships_weights=False,
             )  # fmt: skip
+
+    def circles(count, seed):
+        draw = torch.randperm(56, generator=torch.Generator().manual_seed(seed))[:count] + 1
+        return tuple(sorted(draw.tolist()))
+
     for count in (1, 2, 3, 4, 5):
         for seed in SEEDS:
-            draw = torch.randperm(56, generator=torch.Generator().manual_seed(seed))[:count] + 1
             yield grok(
                 f"grokking-circles{count}-s{seed}", f"embeddings confined to {count} random circles (chapter 11)",
-                3000, seed, frequencies=tuple(sorted(draw.tolist())),
+                3000, seed, frequencies=circles(count, seed),
             )  # fmt: skip
+    for seed in SEEDS:
+        yield grok(
+            f"grokking-one-circle-s{seed}", "confined to one, as long as the source's first run (chapters 11 and 24)",
+            10_000, seed, frequencies=circles(1, seed),
+        )  # fmt: skip
     for heads in (1, 2):
         for seed in SEEDS:
             yield grok(

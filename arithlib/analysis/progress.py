@@ -19,6 +19,12 @@ def first_step(history: Mapping[str, np.ndarray], name: str, at_least: float) ->
     return int(history["step"][np.argmax(reached) if reached.any() else -1])
 
 
+def mean_at_end(history: Mapping[str, np.ndarray], name: str, steps: int) -> float:
+    """Mean of the measurement `name` over the last so many steps, for one that swings."""
+    step = np.asarray(history["step"])
+    return float(np.asarray(history[name])[step > step[-1] - steps].mean())
+
+
 def answer_table(p: int) -> Tensor:
     """(P, P) the answer (a + b) mod p of every pair."""
     n = torch.arange(p)

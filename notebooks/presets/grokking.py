@@ -83,8 +83,8 @@ def presets():
             )  # fmt: skip
     for seed in SEEDS:
         yield grok(
-            f"grokking-one-circle-s{seed}", "confined to one, as long as the source's first run (chapters 11 and 24)",
-            10_000, seed, frequencies=circles(1, seed),
+            f"grokking-one-circle-s{seed}", "confined to one, as long as the main model (chapters 11 and 24)",
+            20_000, seed, frequencies=circles(1, seed),
         )  # fmt: skip
     for heads in (1, 2):
         for seed in SEEDS:

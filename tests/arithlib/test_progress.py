@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 
@@ -11,6 +12,7 @@ from arithlib.analysis.progress import (
     clock_template,
     exclude,
     grid_loss,
+    mean_at_end,
     restrict,
     variance_explained,
 )
@@ -24,6 +26,12 @@ def clock_logits(freqs, heights):
 
 def memorised_noise(scale=1.0):
     return scale * torch.randn(P, P, P, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+
+
+def test_a_mean_at_the_end_takes_the_last_steps_and_no_earlier_one():
+    history = {"step": np.array([0, 100, 200, 300]), "accuracy": np.array([9.0, 9.0, 1.0, 2.0])}
+    assert mean_at_end(history, "accuracy", 200) == 1.5
+    assert mean_at_end(history, "accuracy", 100) == 2
 
 
 def test_the_clock_template_peaks_at_the_answer():

@@ -84,7 +84,7 @@ def presets():
     for seed in SEEDS:
         yield grok(
             f"grokking-one-circle-s{seed}", "confined to one, as long as the main model (chapters 11 and 24)",
-            20_000, seed, frequencies=circles(1, seed),
+            20_000, seed, frequencies=circles(1, seed), ships_weights=False,
         )  # fmt: skip
     for heads in (1, 2):
         for seed in SEEDS:

@@ -83,20 +83,34 @@ def rows_needed(length: int, carry: bool, reading: str = "operands") -> list[int
     return digits + more[reading]
 
 
-def exact_given_carry(length: int, carry: bool, offsets: Offsets, last_row: int, reading="operands") -> Fraction:
+def exact_given_carry(
+    length: int,
+    carry: bool,
+    offsets: Offsets,
+    last_row: int,
+    reading: str = "operands",
+    guess: Fraction = Fraction(0),
+) -> Fraction:
     """Probability that a perfect adder that can read rows 1 to `last_row` writes such a sum.
 
-    length, carry, reading: as in `rows_needed`. One offset for the whole sum must leave all needed rows readable, so
-    that the highest decides; offsets redrawn at every step must do so step by step, and the probabilities multiply.
+    length, carry, reading: as in `rows_needed`. guess: how often it is right at a step whose row it cannot read; one
+    in ten if it names any digit. Under one offset for the whole sum all missing rows must be guessed at once; offsets
+    redrawn at every step run the risk step by step, and the probabilities multiply.
+
+    >>> float(exact_given_carry(40, False, Offsets("redrawn", k=100), last_row=119))
+    0.10...
     """
     needed = rows_needed(length, carry, reading)
+
+    def right(offset, rows):
+        return guess ** sum(offset + row > last_row for row in rows)
+
     if offsets.policy == "fixed":
-        return Fraction(int(offsets.value + max(needed) <= last_row))
-
-    def fits(row):  # of k offsets, those that leave it trained
-        return Fraction(min(max(last_row - row + 1, 0), offsets.k), offsets.k)
-
-    return prod(map(fits, needed)) if offsets.policy == "redrawn" else fits(max(needed))
+        return Fraction(right(offsets.value, needed))
+    if offsets.policy != "redrawn":
+        return Fraction(sum(right(offset, needed) for offset in range(offsets.k)), offsets.k)
+    trained = [min(max(last_row - row + 1, 0), offsets.k) for row in needed]  # of k offsets, those that leave it so
+    return prod((n + guess * (offsets.k - n)) / Fraction(offsets.k) for n in trained)
 
 
 def predicted_grid(
@@ -106,19 +120,37 @@ def predicted_grid(
     last_row: int,
     reading: str = "operands",
     carry: np.ndarray | None = None,
+    guess: Fraction = Fraction(0),
 ) -> np.ndarray:
     """(rows, columns) probability that a perfect adder writes a random sum of so many digits in each operand.
 
-    carry: (rows, columns) share of sums with a carry out, where it is known; `carry_out` by default.
+    carry: (rows, columns) share of sums with a carry out, where it is known; `carry_out` by default. guess: as in
+    `exact_given_carry`.
     """
     table = {
-        (length, one): float(exact_given_carry(length, one, offsets, last_row, reading))
+        (length, one): float(exact_given_carry(length, one, offsets, last_row, reading, guess))
         for length in {max(a, b) for a in rows for b in columns}
         for one in (False, True)
     }
     share = np.array([[float(carry_out(a, b)) for b in columns] for a in rows]) if carry is None else carry
     without, with_one = (np.array([[table[max(a, b), one] for b in columns] for a in rows]) for one in (False, True))
     return (1 - share) * without + share * with_one
+
+
+def predicted_means(
+    side: Sequence[int], max_digits: int, offsets: Offsets, carry: np.ndarray | None = None
+) -> dict[tuple[str, int, Fraction], float]:
+    """Mean accuracy of a perfect adder on all pairs of lengths in `side`, under every reading of what it needs.
+
+    The key says what needs a row (READINGS), which row is the last that can be read (`last_rows`), and how often a
+    digit that cannot be read is guessed: never, or one time in ten.
+    """
+    return {
+        (reading, row, guess): float(predicted_grid(side, side, offsets, row, reading, carry, guess).mean())
+        for reading in READINGS
+        for row in last_rows(max_digits, offsets.k).values()
+        for guess in (Fraction(0), Fraction(1, 10))
+    }
 
 
 def standard_error(grid: np.ndarray, count: int) -> float:

@@ -3,7 +3,7 @@
 import functools
 import itertools
 from fractions import Fraction
-from math import comb
+from math import comb, prod
 
 import numpy as np
 import pytest
@@ -16,6 +16,7 @@ from arithlib.analysis.addressing import (
     last_rows,
     longest_number,
     predicted_grid,
+    predicted_means,
     row_visits,
     rows_needed,
     rows_touched,
@@ -76,15 +77,18 @@ def test_the_rows_a_step_needs_follow_the_reading(reading, carry):
 
 
 @functools.cache
-def enumerated(length, carry, offsets, last_row, reading):
-    """Every sequence of draws, one a step, or one for all."""
+def enumerated(length, carry, offsets, last_row, reading, guess=0):
+    """Every sequence of draws, one a step, or one for all; each step without a row is a guess of its own."""
     needs = plain_needs(length, carry, reading)
     draws = range(offsets.k) if offsets.policy != "fixed" else [offsets.value]
     if offsets.policy == "redrawn":
         sequences = itertools.product(draws, repeat=len(needs))
     else:
         sequences = ((draw,) * len(needs) for draw in draws)
-    right = [all(o + need <= last_row for o, need in zip(s, needs, strict=True)) for s in sequences]
+    right = [
+        prod(Fraction(1) if o + need <= last_row else guess for o, need in zip(s, needs, strict=True))
+        for s in sequences
+    ]
     return Fraction(sum(right), len(right))
 
 
@@ -97,6 +101,17 @@ def test_the_probability_is_that_of_all_draws(reading, offsets):
     for length, carry, last_row in itertools.product((1, 2, 4), (False, True), (0, 2, 4, 6, 7, 20)):
         expected = enumerated(length, carry, offsets, last_row, reading)
         assert exact_given_carry(length, carry, offsets, last_row, reading) == expected
+        guessing = enumerated(length, carry, offsets, last_row, reading, Fraction(1, 10))
+        assert exact_given_carry(length, carry, offsets, last_row, reading, Fraction(1, 10)) == guessing
+
+
+def test_the_means_of_all_readings_are_those_of_their_grids():
+    side, redrawn = range(1, 5), Offsets("redrawn", k=3)
+    means = predicted_means(side, 2, redrawn)
+    assert len(means) == len(READINGS) * 4 and len(set(means.values())) > len(READINGS)
+    for (reading, row, guess), mean in means.items():
+        assert mean == pytest.approx(predicted_grid(side, side, redrawn, row, reading, guess=guess).mean())
+    assert means["operands", 4, 0] < means["operands", 4, Fraction(1, 10)] < means["operands", 5, Fraction(1, 10)]
 
 
 @pytest.mark.parametrize("offsets", [Offsets("per sample", k=3), Offsets("redrawn", k=3)])

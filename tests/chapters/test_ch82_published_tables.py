@@ -193,10 +193,10 @@ def test_papermill_trains_what_is_missing_with_preset_gpu(papermill):
 
 
 def test_papermill_puts_the_questions_of_chapter_34_to_the_large_adder_with_preset_gpu(papermill):
-    """Three that are not here, and are tiny, of which one is asked; of its other models those that are."""
+    """One that is not here, and is tiny; of its other models those that are."""
     few = dict(base_seeds=2, seeds=2, long_seeds=1, long_sums=2)
     found, printed = papermill("34_what_makes_it_work", before=UNSHIPPED, preset="gpu", **few)
-    assert found == [f"abacus-gpu-s{seed}" for seed in range(3)] and "Training abacus-gpu-s0 (" in printed
+    assert found == ["abacus-gpu-s0"] and "Training abacus-gpu-s0 (" in printed
 
 
 @pytest.mark.parametrize("preset", ["cpu", "gpu"])

@@ -15,6 +15,7 @@ from bookkit.claims import (
     STATISTICS,
     load_claims,
     names,
+    read_records,
     repo_root,
 )
 
@@ -87,6 +88,27 @@ def test_no_claim_waits_for_a_chapter_but_the_one_that_no_experiment_decides():
 
 def test_a_claim_has_a_rule_exactly_if_a_chapter_tests_it():
     assert [claim.id for claim in CLAIMS.values() if bool(claim.rule) != bool(claim.chapter)] == []
+
+
+@pytest.mark.built
+@pytest.mark.parametrize(
+    ("least", "ids"),
+    [
+        (3, [claim.id for claim in OF_THE_SOURCES if claim.source == "000"]),
+        (10, ["P-01", "P-02", "P-03", "P-33", "P-34", "P-55"]),  # formats and thresholds that are compared
+    ],
+)
+def test_a_claim_of_the_survey_is_judged_by_enough_trained_models(least, ids):
+    records = read_records(repo_root() / "book" / "_build" / "records")
+    few, lists = {}, 0
+    for id in ids:
+        for name, values in records[id]["measured"].items():
+            per = CLAIMS[id].per
+            noun = per.get(name) if isinstance(per, Mapping) else per
+            if isinstance(values, list) and noun in {"adder", "model", "network", "run", "seed"}:
+                lists += 1
+                few |= {f"{id}, {name}": len(values)} if len(values) < least else {}
+    assert few == {} and lists >= len(ids)
 
 
 def read_by(claim) -> set[str]:

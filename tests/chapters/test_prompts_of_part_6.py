@@ -5,6 +5,7 @@ such tests of their own.
 """
 
 import dataclasses
+import itertools
 
 import numpy as np
 import pytest
@@ -21,6 +22,8 @@ from chapters.ch64_experiments import agreement
 from chapters.ch64_padded_sums import PaddedSums
 from chapters.ch65_experiments import LENGTHS, TEST_SEED, ColumnsExperiment
 from chapters.ch65_experiments import test_blocks as asked_blocks
+from chapters.ch65_working_memory import LONGEST, draw_blocks
+from chapters.ch66_experiments import PromptedExperiment
 from chapters.ch68_written_products import Products
 from chapters.ch69_described_sums import ALPHABET, FORMAT, SENTENCES, bare, room, spaced
 
@@ -131,12 +134,38 @@ def test_no_block_of_letters_is_asked_that_was_trained_on(e, given):
 
     sizes = [(e.evaluation_blocks, e.letters), (e.test_count, e.letters, 0.5)]
     sizes += [(e.test_count, length) for length in LENGTHS]
-    asked = {tuple(row) for size in sizes for row in asked_blocks(*size).tokens[:, : 1 + e.letters].tolist()}
+    again = [  # what chapter 65 asks besides
+        draw_blocks(torch.full((count,), n), length, torch.Generator().manual_seed(length + n))
+        for length, count, n in itertools.product(LENGTHS, (20, 40), range(1, LONGEST + 1))
+    ]
+    blocks = [asked_blocks(*size) for size in sizes] + again
+    asked = {tuple(row) for some in blocks for row in some.tokens[:, : 1 + e.letters].tolist()}
     planted = min(trained(full, e.steps - 1))
     asked.add(planted)
     begun = {block[: 1 + BEGINNING] for block in asked}
     near = [step for step in range(e.steps) if not begun.isdisjoint(trained(short, step))]
     assert asked & set().union(*(trained(full, step) for step in near)) == {planted}
+
+
+@study("steps")
+def test_words_with_steps_are_asked_as_they_are_trained_on(e, monkeypatch):
+    """By a model that is right, so that the steps it reads are those of training."""
+    words, products = e.words(6, torch.Generator().manual_seed(0))
+    monkeypatch.setattr(PromptedExperiment, "words", lambda self, count, generator: (words, products))
+    for style, (trained, targets) in zip(e.styles, e.batch(None), strict=True):
+        calls = []
+
+        class Right:
+            device = "cpu"
+
+            def __call__(self, tokens, targets=targets, calls=calls):
+                calls.append(tokens)
+                said = targets[:, : tokens.shape[1]].clamp(min=0)
+                return torch.nn.functional.one_hot(said, e.model.d_vocab)
+
+        assert torch.equal(e.answers(Right(), style, words), products)
+        assert len(calls) == (e.n if style == "steps" else 1)
+        assert all(torch.equal(asked, trained[:, : asked.shape[1]]) for asked in calls)
 
 
 @study("columns")

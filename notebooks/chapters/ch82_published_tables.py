@@ -153,6 +153,31 @@ def show_large(tables: Mapping[str, list[Row]], train: bool) -> list[Trained]:
     return trained
 
 
+def networks(train: str = "") -> tuple[Table, list[Trained]]:
+    """Networks that grok, on a core and on a card: pairs they were not trained on, and the epoch that learns them.
+
+    train: as in `here`. Returns the table, and the run on a card if there is one.
+    """
+    small, stack = here("grokking-s?"), here("grokking-gpu", train)
+    curves = {"on a core": [(run.history["step"], run.history["test_accuracy"]) for run in small]}
+    curves["large"] = [(run.history["step"], one) for run in stack for one in run.history["test_accuracy"].T]
+    rows = [(where, *_grokked(of_one)) if of_one else (where, "not yet", "", "") for where, of_one in curves.items()]
+    head = (
+        "unseen pairs of modular addition",
+        "networks",
+        "right at the end, % (lowest)",
+        "epochs until 99 %, median",
+    )
+    return table(head, rows, caption="Networks that grok (source 004)"), stack
+
+
+def _grokked(curves: list[tuple[np.ndarray, np.ndarray]]) -> tuple[int, str, str]:
+    """How many, their accuracy at the end, and when half of them are at 99 % for the first time."""
+    ends = [100 * accuracy[-1] for _, accuracy in curves]
+    first = [steps[np.argmax(accuracy >= 0.99)] if accuracy.max() >= 0.99 else np.inf for steps, accuracy in curves]
+    return len(curves), f"{np.mean(ends):.2f} ({min(ends):.2f})", f"{np.median(first):,.0f}"
+
+
 def percent(run: Trained) -> float:
     """Percent right at the end of training, of what the table of this run prints."""
     history, experiment = run.history, run.experiment

@@ -15,6 +15,7 @@ from chapters import ch82_published_tables
 from chapters.ch82_published_tables import (
     here,
     hops,
+    networks,
     percent,
     petaflops,
     show_large,
@@ -58,7 +59,7 @@ checkpoints.find = lambda name: None if "-gpu-" in name else shipped(name)
 def test_every_run_at_the_published_width_is_in_one_row():
     listed = [run.name for row in ROWS for run in experiments.match(row.large)]
     large = [run.name for run in experiments.match("*") if run.scale == "gpu"]
-    assert sorted([*listed, "grokking-gpu"]) == sorted(large)  # that one is in no table, and has seeds to offer
+    assert sorted([*listed, "grokking-gpu"]) == sorted(large)  # that one is of no published table
 
 
 def test_the_small_runs_are_another_kind_of_the_same_task():
@@ -141,6 +142,21 @@ def test_a_large_run_stands_beside_the_small_ones_once_it_is_here(monkeypatch, c
     ]
     show_large(sums(), train=True)
     assert "*" in asked
+
+
+def test_a_stack_of_networks_stands_beside_the_small_ones_once_it_is_here(monkeypatch):
+    """Two of three have learned: one at the second evaluation, one at the third."""
+    small = planted("grokking-s0", step=[0, 50, 100], test_accuracy=[0.1, 0.995, 1.0])
+    stack = planted("grokking-gpu", step=[0, 100, 200], test_accuracy=[[0, 0, 0], [0.5, 1, 0.2], [1, 1, 0.4]])
+    known = {"grokking-s?": [small], "grokking-gpu": []}
+    monkeypatch.setattr(ch82_published_tables, "here", lambda pattern, train="": known[pattern])
+    table, runs = networks()
+    assert runs == [] and table.rows[1][1] == "not yet"
+    assert [str(cell) for cell in table.rows[0]] == ["on a core", "1", "100.00 (100.00)", "50"]
+    known["grokking-gpu"] = [stack]
+    table, runs = networks()
+    assert runs == [stack]
+    assert [str(cell) for cell in table.rows[1]] == ["large", "3", "80.00 (40.00)", "200"]
 
 
 @pytest.mark.parametrize("chapter", ["40_adding_many_numbers", "41_hopping", "42_grade_school_graphs"])

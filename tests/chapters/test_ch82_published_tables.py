@@ -205,7 +205,7 @@ def test_papermill_trains_what_is_missing_with_preset_gpu(papermill):
     for name in trained:
         assert f"Training {name} (" in printed
     missing = [row for row in ROWS if not any(checkpoints.is_here(run.name) for run in experiments.match(row.large))]
-    assert printed.count("<td>not yet</td>") == len(missing) - len(trained)
+    assert printed.count("<td>not yet</td>") == len(missing) - len(trained) + 1  # the stack of networks
 
 
 def test_papermill_puts_the_questions_of_chapter_34_to_the_large_adder_with_preset_gpu(papermill):

@@ -11,6 +11,8 @@
   const buttons = Object.assign(document.createElement("div"), { className: "buttons" });
   buttons.append(close, size);
   shown.onclick = () => shown.close();
+  // Sphinx's own listener would keep Escape from closing it once a tap on the drawing has taken the focus off a button.
+  shown.onkeydown = (event) => event.stopPropagation();
   document.body.append(shown);
 
   // To full size and back, with a point, in parts of the drawing, in the middle. Returns whether the width has changed.

@@ -472,6 +472,17 @@ def test_a_figure_is_enlarged_from_the_keyboard(page):
     assert not shown.is_visible() and button.evaluate("e => e === document.activeElement")
 
 
+def test_escape_closes_an_enlarged_figure_also_after_a_tap_on_it(page):
+    page.set_viewport_size(PHONE)
+    page.goto(CHAPTERS[0])
+    page.locator("figure:has(figcaption .legend) img").first.click()
+    shown = page.locator("dialog.enlarged")
+    shown.locator("img").click()
+    assert shown.is_visible()
+    page.keyboard.press("Escape")
+    assert not shown.is_visible()
+
+
 def test_a_solution_opens_from_the_keyboard(page):
     page.set_viewport_size(DESK)
     name = next(name for name in CHAPTERS if "solution" in (SITE / name).read_text("utf8"))

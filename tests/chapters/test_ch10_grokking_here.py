@@ -185,6 +185,28 @@ def test_the_circles_are_those_of_the_library(shown):
 
 
 @pytest.mark.browser
+def test_every_residue_stands_out_from_the_page_in_light_and_in_dark(shown):
+    """By the contrast that WCAG asks of what is no text; the grounds are those of the two modes."""
+    contrasts = shown.evaluate(
+        """() => {
+          const pen = new OffscreenCanvas(1, 1).getContext('2d');
+          const luminance = colour => {
+            pen.fillStyle = colour;
+            pen.fillRect(0, 0, 1, 1);
+            const [r, g, b] = [...pen.getImageData(0, 0, 1, 1).data]
+              .map(value => value / 255).map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+            return 0.2126 * r + 0.7152 * g + 0.0722 * b + 0.05;
+          };
+          const dots = document.querySelector('grokking-here').shadowRoot.querySelectorAll('circle[r="2.6"]');
+          const colours = new Set([...dots].map(dot => dot.getAttribute('fill')));
+          const [white, dark] = ['#ffffff', '#121212'].map(luminance);
+          return [...colours].map(luminance).map(own => [white / own, own / dark]);
+        }"""
+    )
+    assert len(contrasts) == 59 and min(map(min, contrasts)) >= 3
+
+
+@pytest.mark.browser
 def test_the_petals_are_what_heads_read_of_all_pairs_of_one_residue(shown):
     """By the attention of torch, of each token where its embedding lies in the plane of the strongest frequency."""
     script = """const own = run(), [one] = own.circles(1);

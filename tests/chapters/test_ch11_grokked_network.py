@@ -204,22 +204,26 @@ def test_the_logits_of_every_pair_are_those_of_torch(shown, removed):
 @pytest.mark.browser
 @torch.no_grad()
 def test_the_logits_of_every_snapshot_are_those_of_torch(shown):
+    some = PAIRS[::12]  # of each 1,065 pairs, with every residue as a and as b
+    assert all(len(residues.unique()) == P for residues in some.T)
     sent = compute(
         shown,
         """const { fetched } = await import('/_static/tensors.mjs');
            const all = m.readSnapshots(await fetched('/_static/grokked-snapshots.mjs'));
            return Object.entries(all).map(([step, w]) => {
-             const run = m.network(w), out = new Float32Array(113 ** 2);
-             for (let a = 0; a < 113; a++) out.set(run(a, (37 * a + 5) % 113).logits, 113 * a);
+             const run = m.network(w), out = new Float32Array(113 * given.length);
+             given.forEach(([a, b], i) => out.set(run(a, b).logits, 113 * i));
              return [Number(step), send(out)];
            })""",
+        some.tolist(),
     )
     assert [step for step, _ in sent] == list(snapshots())
-    a = torch.arange(P)
     for step, logits in sent:
-        expected = unpack(snapshots()[step]).logits(torch.stack([a, (37 * a + 5) % P], 1))
-        gap = (floats(logits, P, P) - expected).abs().max()
-        assert gap < 1e-5 * expected.abs().max(), step
+        expected = unpack(snapshots()[step]).logits(some)
+        found = floats(logits, *expected.shape)
+        assert (found - expected).abs().max() < 1e-4, step
+        best, second = expected.topk(2).values.T
+        assert ((found.argmax(1) == expected.argmax(1)) | (best - second < 2e-4)).all(), step
 
 
 def what_stands_there(page):

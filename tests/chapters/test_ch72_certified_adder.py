@@ -107,6 +107,7 @@ def test_the_logits_of_a_situation_are_those_of_torch(shown, situations):
     model, keys, found = checkpoints.load(NETWORK).model, torch.tensor(seen), np.array(found)
     with torch.no_grad():
         logits = context_logits(model, keys[:, 2], keys, WINDOW_NUMBER, WINDOW_DISTANCE).numpy()
+    # Logits reach 538, where neighbours in float32 are 6e-5 apart: not all of two programs agree to 1e-4.
     assert np.abs(found - logits).max() < 1e-6 * np.abs(logits).max()
     assert (found.argmax(1) == right).all()
     # The certificate is about all that a float32 program may compute: the page is such a program.

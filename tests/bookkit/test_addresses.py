@@ -17,8 +17,9 @@ WANTED = {
 
 
 @pytest.fixture
-def checkout(tmp_path):
+def checkout(tmp_path, monkeypatch):
     """A checkout that asks for every button; call it with the address of its remote."""
+    monkeypatch.delenv("BOOK_SITE", raising=False)
     (tmp_path / "_config.yml").write_text(yaml.safe_dump(WANTED, allow_unicode=True), encoding="utf-8")
     subprocess.run(["git", "init", "-q", tmp_path], check=True)
 
@@ -79,3 +80,14 @@ def test_an_unpacked_archive_has_no_address(checkout, monkeypatch):
     assert repository(root) is None  # git is not there
     shutil.rmtree(root / ".git")
     assert repository(root) is None
+
+
+def test_the_site_lies_where_the_settings_say_or_else_the_environment(checkout, monkeypatch):
+    """Which the workflow that publishes sets: without a whole address no card has its picture."""
+    root = checkout("https://github.com/owner/the-book")
+    assert "baseurl" not in yaml.safe_load(config(root))["html"]
+    monkeypatch.setenv("BOOK_SITE", "https://owner.example/the-book/")
+    assert yaml.safe_load(config(root))["html"] == WANTED["html"] | {"baseurl": "https://owner.example/the-book/"}
+    own = WANTED | {"html": {"baseurl": "https://book.example"}}
+    (root / "_config.yml").write_text(yaml.safe_dump(own), encoding="utf-8")
+    assert yaml.safe_load(config(root))["html"]["baseurl"] == "https://book.example"

@@ -1,5 +1,6 @@
 """Where the book's sources are published: found, not typed, so that no button leads nowhere."""
 
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -24,8 +25,13 @@ def repository(root: Path) -> str | None:
 
 
 def config(root: Path) -> bytes:
-    """_config.yml with the repository's address; without one, also without the buttons that would lead there."""
+    """_config.yml with the repository's address; without one, also without the buttons that would lead there.
+
+    Where the site will lie is `baseurl` under `html`, or else the environment's BOOK_SITE, or nobody's knowledge.
+    """
     settings, address = _config(root), repository(root)
+    if site := os.environ.get("BOOK_SITE"):
+        settings["html"] = {"baseurl": site} | settings.get("html", {})
     if address:
         settings["repository"] = (settings.get("repository") or {}) | {"url": address}
     else:

@@ -71,7 +71,7 @@ def hops(p: int) -> dict[str, list[Row]]:
     right |= {(3, 1): more[f"three_{p}"], (3, 2): more[f"three_loop_{p}"]}
     of_depth_four = {(6, 1): (4, 1), (1, 6): (1, 4), (2, 3): (2, 2)}  # the same part in a table of another depth
     large = f"depth-gpu-hop{p}"
-    rows = [_row("depth-hop", large, shape, right, of_depth_four.get(shape)) for shape in _shapes(large)]
+    rows = [_row("depth-hop-end", large, shape, right, of_depth_four.get(shape)) for shape in _shapes(large)]
     return {f"{p} hops among 256 tokens (source 003; small: 4 among 32)": rows}
 
 

@@ -90,7 +90,7 @@ def test_a_tiny_model_learns_one_digit():
 
 def test_both_partners_of_every_looped_model_are_there():
     assert shapes(4) == [(1, 1), (1, 4), (2, 1), (2, 2), (4, 1)]
-    for name in ("depth-add", "depth-hop"):
+    for name in ("depth-add", "depth-hop", "depth-hop-end"):
         made = {shape: experiments.get(f"{name}-{shape[0]}x{shape[1]}-s0") for shape in shapes(4)}
         assert {(e.model.n_layers, e.model.n_loops) for e in made.values()} == set(shapes(4))
         same = {e.steps for e in made.values()}, {e.optimizer for e in made.values()}, {e.task for e in made.values()}

@@ -1,4 +1,4 @@
-"""`make links` asks whether what the book links to on other hosts is there; a server of this machine stands for them."""
+"""`make links` asks whether what the book links to on other hosts is there; here a server of this machine answers."""
 
 import os
 import subprocess

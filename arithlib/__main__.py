@@ -2,6 +2,6 @@
 
 import sys
 
-from arithlib.cli import main
+from arithlib_entry import main
 
 sys.exit(main())

@@ -72,6 +72,7 @@ def test_values_are_the_defaults_and_what_is_set_over_them():
         ("def train(steps):\n    return steps",),
         ("train(steps=4)",),
         ("print('steps')  # steps",),
+        ("[steps for steps in range(3)]", "{n: steps for n, steps in {}.items()}", "{steps for steps in range(3)}"),
     ],
 )
 def test_a_parameter_that_no_cell_reads_is_refused(cells):
@@ -90,6 +91,7 @@ def test_a_parameter_that_no_cell_reads_is_refused(cells):
         "%time print(steps)",
         "%%time\nfor step in range(steps):\n    pass",
         "def train():\n    steps = 5\n    return steps\n\ntrain() + steps",
+        "[steps for steps in range(3)]\nprint(steps)",
     ],
 )
 def test_a_parameter_that_a_cell_reads_is_accepted(cell):

@@ -5,7 +5,6 @@ import inspect
 import json
 import pkgutil
 import re
-import symtable
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
@@ -17,7 +16,14 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from bookkit.build.glued import GLUED
 from bookkit.build.layers import ROOMS
-from bookkit.build.notebook_ast import check_verdicts, code_of, default_parameters, global_reads, unread_parameters
+from bookkit.build.notebook_ast import (
+    check_verdicts,
+    code_of,
+    default_parameters,
+    global_reads,
+    scope_of,
+    unread_parameters,
+)
 from bookkit.build.project import Project
 from bookkit.build.provenance import checkpoints
 from bookkit.build.reader_notes import words
@@ -247,7 +253,7 @@ def test_code_on_the_page_uses_no_name_of_a_removed_cell(name):
     removed, lost = {}, []
     for number, cell in code_cells(source(name)):
         for statement in code_of(cell):
-            scope = symtable.symtable(ast.unparse(statement), "cell", "exec")
+            scope = scope_of(statement)
             assigned = {s.get_name() for s in scope.get_symbols() if s.is_assigned() or s.is_imported()}
             own = assigned if isinstance(statement, ast.For | ast.With) else set()
             if "remove-cell" in tags(cell):

@@ -93,10 +93,30 @@ def unread_parameters(notebook: NotebookNode) -> set[str]:
     read, rebound = set(), set()
     for cell in notebook.cells[parameters_index(notebook) + 1 :]:
         for statement in code_of(cell):
-            scope = symtable.symtable(ast.unparse(statement), "cell", "exec")
+            scope = scope_of(statement)
             read |= global_reads(scope) - rebound
             rebound |= {symbol.get_name() for symbol in scope.get_symbols() if symbol.is_assigned()}
     return names - read
+
+
+def scope_of(statement: ast.stmt) -> symtable.SymbolTable:
+    """The names of a statement, those of a comprehension in a scope of its own."""
+    apart = Generators().visit(ast.parse(ast.unparse(statement)))
+    return symtable.symtable(ast.unparse(apart), "cell", "exec")
+
+
+class Generators(ast.NodeTransformer):
+    """Makes a generator of every comprehension, for since Python 3.12 the others share the scope around them."""
+
+    def visit_ListComp(self, node):
+        self.generic_visit(node)
+        return ast.GeneratorExp(node.elt, node.generators)
+
+    visit_SetComp = visit_ListComp
+
+    def visit_DictComp(self, node):
+        self.generic_visit(node)
+        return ast.GeneratorExp(ast.Tuple([node.key, node.value], ast.Load()), node.generators)
 
 
 def global_reads(scope: symtable.SymbolTable) -> set[str]:

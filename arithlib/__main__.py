@@ -2,6 +2,6 @@
 
 import sys
 
-from arithlib_entry import main
+from arithlib.cli import main
 
 sys.exit(main())

@@ -27,6 +27,9 @@ def main(argv: list[str] | None = None) -> int:
     except BrokenPipeError:  # whoever reads, `head` for instance, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except KeyboardInterrupt:
+        print("\nInterrupted. The same command continues from the last saved state.", file=sys.stderr)
+        return 130
     except (CheckpointError, UnknownExperiment, FileProblem, ValueError) as problem:
         print(f"arithlib: {problem}", file=sys.stderr)
         return 1

@@ -53,7 +53,7 @@ def installed(tmp_path_factory):
     source = folder / "source"  # setuptools builds inside the folder it is given
     for room in ("arithlib", "book/bookkit", "notebooks/chapters", "notebooks/presets"):
         shutil.copytree(ROOT / room, source / room, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "arithlib_entry.py", "README.md", "LICENSE", "NOTICE.md"):
+    for name in ("pyproject.toml", "README.md", "LICENSE", "NOTICE.md"):
         shutil.copy(ROOT / name, source)
     subprocess.run([*build, str(source)], check=True, capture_output=True, text=True)
     (wheel,) = folder.glob("*.whl")

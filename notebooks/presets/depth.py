@@ -1,6 +1,6 @@
 """Runs: depth without parameters (part 4): k layers looped L times beside k layers, and beside k L layers.
 
-arithlib train "depth-hop-*"        a minute each on one core
+arithlib train "depth-hop-*"        two minutes each on one core, three times as long those to the end
 arithlib train "depth-add-*"        two minutes each on one core
 arithlib train "depth-gpu-*"        those of the published width, one to nine minutes each on a GPU
 """
@@ -100,7 +100,7 @@ def _hops():
     about = "fewer loops than the corollary asks (chapter 41)"
     yield from sweep(hops, of_shapes(shapes(4)), SEEDS)
     yield from sweep(hops, {name: dict(about=about, **shape) for name, shape in fewer.items()}, SEEDS)
-    # Trained to the end, at the rate that one seed of tuning found best, or as good, for each shape of depth four.
+    # Trained to the end, at the rate that one seed of tuning found best, or within a few in a thousand of it.
     tuning = replace(hops, name="depth-hop-tuning", about="the same, at three learning rates (chapter 41)")
     yield from sweep(tuning, at_rates(2400), TUNING_SEEDS[:1])
     end = replace(hops, name="depth-hop-end", about="the same, three times the steps (chapter 41)", **of_steps(7200))

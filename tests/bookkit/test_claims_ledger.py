@@ -90,6 +90,10 @@ def test_a_claim_has_a_rule_exactly_if_a_chapter_tests_it():
     assert [claim.id for claim in CLAIMS.values() if bool(claim.rule) != bool(claim.chapter)] == []
 
 
+# Nothing is trained for these, or they have one value for all that is.
+UNTRAINED = {"G-03", "G-05", "P-13", "P-14", "P-35", "P-36", "P-61", "Q-05", "Q-12"}
+
+
 @pytest.mark.built
 @pytest.mark.parametrize(
     ("least", "ids"),
@@ -100,15 +104,15 @@ def test_a_claim_has_a_rule_exactly_if_a_chapter_tests_it():
 )
 def test_a_claim_of_the_survey_is_judged_by_enough_trained_models(least, ids):
     records = read_records(repo_root() / "book" / "_build" / "records")
-    few, lists = {}, 0
+    few, counted = {}, set()
     for id in ids:
         for name, values in records[id]["measured"].items():
             per = CLAIMS[id].per
             noun = per.get(name) if isinstance(per, Mapping) else per
             if isinstance(values, list) and noun in {"adder", "model", "network", "run", "seed"}:
-                lists += 1
+                counted.add(id)
                 few |= {f"{id}, {name}": len(values)} if len(values) < least else {}
-    assert few == {} and lists >= len(ids)
+    assert few == {} and counted == {*ids} - UNTRAINED
 
 
 def read_by(claim) -> set[str]:

@@ -21,6 +21,7 @@ TRAIN, TEST = BLUE, VERMILLION
 KEY_FREQUENCY, OTHER_FREQUENCY = GREEN, GREY
 
 CYCLIC, SEQUENTIAL, DIVERGING = "twilight", "viridis", "RdBu_r"
+PALEST = 0.29  # relative luminance of a mark; at 0.3 it has the 3 : 1 on white that WCAG 2.1 (1.4.11) asks for
 
 
 def use() -> None:
@@ -31,12 +32,15 @@ def use() -> None:
 def residue_colours(p: int) -> np.ndarray:
     """One colour for each residue mod p, on a circle: 0 and p - 1 are neighbours.
 
-    Returns (p, 4) RGBA in [0, 1]: twilight, a little darker, because its palest colours vanish on white.
-    Raises ValueError for p < 1.
+    Returns (p, 4) RGBA in [0, 1]: twilight, a little darker and no paler than `PALEST`, as its palest colours vanish
+    on white. Raises ValueError for p < 1.
     """
     if p < 1:
         raise ValueError(f"residue_colours needs a modulus p >= 1, got {p}")
-    return plt.get_cmap(CYCLIC)(np.arange(p) / p) * [0.85, 0.85, 0.85, 1.0]
+    colours = plt.get_cmap(CYCLIC)(np.arange(p) / p) * [0.85, 0.85, 0.85, 1.0]
+    luminance = colours[:, :3] ** 2.2 @ [0.2126, 0.7152, 0.0722]
+    colours[:, :3] *= np.minimum(1, PALEST / luminance)[:, None] ** (1 / 2.2)
+    return colours
 
 
 def centred(values) -> dict:

@@ -37,7 +37,7 @@ def test_residue_colours_close_into_a_circle_and_are_visible_on_white():
     assert colours.shape == (113, 3)
     assert steps[0] <= 1.5 * steps[1:].max(), "residues 112 and 0 are neighbours"
     assert len(np.unique(colours, axis=0)) == 113
-    assert max(map(luminance, colours)) < 0.7
+    assert 1.05 / (max(map(luminance, colours)) + 0.05) >= 3, "as a mark on white should have"
 
 
 def test_residue_colours_of_no_modulus_are_refused():

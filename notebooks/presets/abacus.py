@@ -131,6 +131,8 @@ def _ablations():
         "": dict(about="the model that the others differ from, trained to the end (chapter 34)"),
         **{label: dict(about=f"{variants[label][0]}, trained to the end (chapter 34)", **variants[label][1])
            for label in again},
+        "none-4x1": dict(about="four layers without addresses, trained to the end (chapter 68)",
+                         **variants["none-4x1"][1]),
     }, SEEDS)  # fmt: skip
 
 

@@ -91,7 +91,7 @@ def test_a_claim_has_a_rule_exactly_if_a_chapter_tests_it():
 
 
 # Nothing is trained for these, or they have one value for all that is.
-UNTRAINED = {"G-03", "G-05", "P-13", "P-14", "P-35", "P-36", "P-61", "Q-05", "Q-12"}
+UNTRAINED = {"G-03", "G-05", "P-13", "P-14", "P-35", "P-36", "P-61", "Q-05"}
 
 
 @pytest.mark.built

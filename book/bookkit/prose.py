@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from bookkit.records import ChapterError, remember
 
+POWER = re.compile(r"(?<![\w.])(\d(?:\.\d+)?)e([+-]\d+)\b")  # as Python's formats write it: 5.4e-07
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
 
 @dataclass(frozen=True)
 class Provenance:
@@ -47,10 +50,20 @@ def written(value, fmt: str = "") -> str:
     """A number, in this format, or a text as the prose has it.
 
     A hyphen in front of a number becomes a minus sign; one between two characters, as in 4-digit or 2-5, stays. A
-    percent sign is set off from its number by a space at which no line ends.
+    power of ten is raised. A percent sign is set off from its number by a space at which no line ends.
+
+    >>> written(-5.4e-7, ".1e").replace("\N{NO-BREAK SPACE}", " ")
+    '−5.4 × 10⁻⁷'
     """
-    text = re.sub(r"(?<![\w)])-(?=\.?\d)", "−", value if isinstance(value, str) else format(value, fmt))
+    text = value if isinstance(value, str) else format(value, fmt)
+    text = POWER.sub(_raised, text)
+    text = re.sub(r"(?<![\w)])-(?=\.?\d)", "−", text)
     return re.sub(r"(?<=\d)%", "\N{NO-BREAK SPACE}%", text)
+
+
+def _raised(found: re.Match) -> str:
+    times = "\N{NO-BREAK SPACE}×\N{NO-BREAK SPACE}"
+    return f"{found[1]}{times}10{str(int(found[2])).translate(RAISED)}"
 
 
 def glue(name: str, value, fmt: str = ".3g") -> None:

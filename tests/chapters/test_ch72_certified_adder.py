@@ -244,6 +244,19 @@ def test_while_long_numbers_are_added_a_bar_rises_and_is_gone_at_the_end(shown):
 
 
 @pytest.mark.browser
+def test_the_button_adds_two_numbers_of_a_million_digits(shown):
+    said(shown, "seen", "The network")
+    shown.get_by_role("button", name="Two random numbers of 1,000,000 digits").click()
+    shown.set_default_timeout(300_000)
+    words = said(shown, "seen", "That is right")
+    a, b = (shown.get_by_label(label).input_value() for label in ("First number", "Second number"))
+    assert len(a) == len(b) == 1_000_000 and a != b
+    end = f"{(int(a[-30:]) + int(b[-30:])) % 10**30:030}"
+    begin = str(int(a[:50]) + int(b[:50]))[:30]  # a carry from further down would have to pass twenty columns
+    assert f" = {begin} … {end} (1,000,00" in words
+
+
+@pytest.mark.browser
 def test_while_the_proof_runs_the_situations_are_counted(shown):
     """In both rounds, and not in a place whose every change a screen reader would say."""
     shown.evaluate(

@@ -3,6 +3,7 @@
 Dimensions: N sets of sums, E evaluations.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +11,7 @@ import torch
 
 from arithlib.analysis.dilution import crossing
 from arithlib.checkpoints import Trained
+from chapters.ch61_written_sums import STYLES
 
 
 def all_seeds(first: Trained, *others: Trained) -> Trained:
@@ -38,6 +40,21 @@ def sums_needed(sizes, shares, level: float) -> float:
     """
     short = -torch.tensor(shares, dtype=torch.double)
     return float(sizes[0]) if short[0] <= -level else crossing(sizes, short, -level)
+
+
+def curves(printed: Mapping[str, float]) -> dict[str, list[tuple[float, float]]]:
+    """For each of the formats, (number of sums, percent right) as Lee et al. print them, by the names of the claims.
+
+    >>> curves({"plain_20k": 90.1, "plain_500": 0.3, "reverse_1k": 1.6})["plain"]
+    [(500.0, 0.3), (20000.0, 90.1)]
+    """
+    found = {style: [] for style in STYLES}
+    for key, percent in printed.items():
+        word, _, size = key.rpartition("_")
+        style = "reversed" if word == "reverse" else word
+        if style in found:
+            found[style].append((float(size.replace("k", "e3")), percent))
+    return {style: sorted(points) for style, points in found.items()}
 
 
 def step_reaching(step: np.ndarray, values: np.ndarray, level: float) -> float:

@@ -38,6 +38,18 @@ def token_text(token: int, size: int) -> str:
     raise ValueError(f"token {token}: chunks of {size} digits have {vocabulary(size)}")
 
 
+def spelling(size: int) -> Tensor:
+    """(V, 10 size) which digit each token has at which place, the last first, scaled to one vector of length 1.
+
+    Signs spell no digit. Units come first, then tens: 12 has a 2 at column 2 and a 1 at column 11.
+    """
+    table = torch.zeros(vocabulary(size), 10 * size)
+    for token, row in enumerate(table):
+        if (text := token_text(token, size)).isdecimal():
+            row[[10 * place + int(digit) for place, digit in enumerate(reversed(text))]] = len(text) ** -0.5
+    return table
+
+
 def lengths_of(numbers: np.ndarray) -> np.ndarray:
     """Decimal digits of each number; 0 has one."""
     return sum((numbers >= 10**power).astype(int) for power in range(1, 19)) + 1

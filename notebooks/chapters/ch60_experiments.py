@@ -9,7 +9,7 @@ from torch import Tensor
 from arithlib.experiments.base import Experiment
 from arithlib.settings import of_kind
 from arithlib.tasks.operands import longest_carry_chain
-from chapters.ch60_cut_sums import Cut, draw_numbers, vocabulary
+from chapters.ch60_cut_sums import Cut, draw_numbers, spelling, vocabulary
 from chapters.ch61_character_gpt import CharacterGPTConfig, CharacterGPTs
 from chapters.ch61_experiments import losses
 from chapters.ch61_written_sums import Lines
@@ -60,19 +60,36 @@ def with_chains(digits: int, count: int, generator: torch.Generator) -> list[np.
     return [numbers[chains.numpy() == chain][:count] for chain in range(digits + 1)]
 
 
+@torch.no_grad()
+def spell(models: CharacterGPTs, seeds: tuple[int, ...], size: int) -> None:
+    """Let each chunk of at most so many digits begin with the sum of a vector for each digit at its place.
+
+    Those that it is read by and those that it is written by, as large as they were. In training they are free.
+    """
+    digits = spelling(size)
+    spelled = digits.any(1)
+    for model, seed in enumerate(seeds):
+        generator = torch.Generator().manual_seed(seed)
+        for vectors in (models.W_E[model], models.W_U[model].T):
+            of_digits = torch.randn(digits.shape[1], vectors.shape[1], generator=generator) * vectors.std()
+            vectors[spelled] = digits[spelled] @ of_digits
+
+
 @of_kind("cut-sums")
 @dataclass(frozen=True, kw_only=True)
 class CutExperiment(Experiment):
     """A stack of small GPTs on fresh sums of two numbers of equally many digits, 1 to `digits`, cut in one way.
 
-    commas: share of the sums in training whose operands have commas. seeds: of the weights. test_count, chain_count:
-    sums in the tests of the end (`tests`), of every number of digits and for every carry chain.
+    commas: share of the sums in training whose operands have commas. spelled: chunks begin with vectors made of those
+    of their digits (`spell`). seeds: of the weights. test_count, chain_count: sums in the tests of the end (`tests`),
+    of every number of digits and for every carry chain.
     """
 
     cut: Cut
     seeds: tuple[int, ...]
     digits: int = 4
     commas: float = 0.0
+    spelled: bool = False
     batch_size: int = 128
     d_model: int = 64
     n_layers: int = 2
@@ -84,7 +101,10 @@ class CutExperiment(Experiment):
     def build(self):
         T = self.lines(np.zeros((1, 2), int)).tokens.shape[1]
         config = CharacterGPTConfig(T, self.d_model, self.n_layers, self.n_heads, vocabulary(self.cut.size))
-        return CharacterGPTs(config, self.seeds)
+        models = CharacterGPTs(config, self.seeds)
+        if self.spelled:
+            spell(models, self.seeds, self.cut.size)
+        return models
 
     def draw(self, generator: torch.Generator, size: int) -> np.ndarray:
         """(size, 2) operands as in training: each number of digits is as likely, and each number that has so many."""

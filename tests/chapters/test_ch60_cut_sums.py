@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from arithlib.training import AdamW, train
-from chapters.ch60_cut_sums import Cut, draw_numbers, lengths_of, token_text, vocabulary
+from chapters.ch60_cut_sums import Cut, draw_numbers, lengths_of, spelling, token_text, vocabulary
 from chapters.ch60_errors import fit_power, single_errors, wrong_places
 from chapters.ch60_experiments import CutExperiment
 from chapters.ch61_written_sums import NEWLINE
@@ -73,6 +73,16 @@ def test_tokens_spell_different_things_and_there_is_none_beyond_the_vocabulary(s
         token_text(vocabulary(size), size)
     with pytest.raises(ValueError, match="side = 'middle'"):
         Cut(size, "middle")
+
+
+def test_what_a_token_spells_is_told_from_its_text_and_from_nothing_else():
+    rows = spelling(3)
+    assert rows.shape == (vocabulary(3), 30)
+    for token, row in enumerate(rows):
+        text = token_text(token, 3)
+        places = enumerate(reversed(text)) if text.isdecimal() else ()
+        assert row.nonzero().ravel().tolist() == sorted(10 * place + int(digit) for place, digit in places)
+    assert torch.allclose(rows.norm(dim=1), rows.any(1).float())
 
 
 def test_what_is_no_number_reads_as_none():
@@ -150,6 +160,17 @@ def test_the_half_trained_answers_are_those_of_the_first_snapshot_at_half():
     other.load_state_dict(trained.snapshots[2])
     assert np.array_equal(found["half"][0, 0], run.answers(other)[0])
     assert np.array_equal(found["half"][0, 1], found["answers"][0, 1])
+
+
+def test_a_spelled_chunk_begins_as_the_sum_of_its_digits_and_a_sign_by_itself():
+    plain, spelled = (small(cut=Cut(2), spelled=yes).build() for yes in (False, True))
+    first = vocabulary(1)  # 00, 01, ...
+    for of_token in (lambda model: model.W_E.data[0], lambda model: model.W_U.data[0].T):
+        before, rows = of_token(plain), of_token(spelled)
+        assert torch.equal(before[10:first], rows[10:first]) and not torch.equal(before[first:], rows[first:])
+        chunks = rows[first:].view(10, 10, -1)  # tens, units
+        assert torch.allclose(chunks[3, 7] + chunks[8, 1], chunks[3, 1] + chunks[8, 7], atol=1e-6)
+        assert rows[first:].std() == pytest.approx(float(before[first:].std()), rel=0.3)
 
 
 def test_models_of_a_stack_have_the_same_sums_and_a_step_can_be_drawn_again():

@@ -177,3 +177,25 @@ class CutExperiment(Experiment):
         if answer < 0:
             raise ValueError("the model's answer is no number")
         return answer
+
+
+class Asked:
+    """The sums that a run of `CutExperiment` is asked at its end, and where they lie in its answers.
+
+    sums: (sums,) right ones. length: digits of both numbers, of those of equally many that come first (`equal`);
+    of_longest: where of these lie those of the most.
+    """
+
+    def __init__(self, experiment: CutExperiment):
+        self.digits, each = experiment.digits, experiment.test_count
+        self.sums = experiment.tests().sum(1)
+        self.length = np.arange(1, self.digits + 1).repeat(each)
+        self.equal, self.of_longest = slice(0, len(self.length)), self.of_length(self.digits)
+
+    def of_length(self, digits: int) -> np.ndarray:
+        """Where the sums of two numbers of so many digits lie."""
+        return np.flatnonzero(self.length == digits)
+
+    def percent(self, answers: np.ndarray, chosen) -> np.ndarray:
+        """(seeds, sums) answers -> (seeds,) percent of the chosen sums that are right."""
+        return 100 * (answers[:, chosen] == self.sums[chosen]).mean(1)

@@ -26,12 +26,6 @@ def presets():
         return replace(study, name=f"products-{name}", **more)
 
     yield run("steps-reversed", format=ProductFormat(steps=True, reverse=True))
-    # As often as the published models see each product.
-    epochs = 60
-    yield run(
-        "epochs-reversed", format=ProductFormat(steps=True, reverse=True),
-        steps=epochs * EVERYTHING.pool // study.batch_size, evaluate_every=550,
-    )  # fmt: skip
     yield run("steps-plain", format=ProductFormat(steps=True))
     yield run("reversed", format=ProductFormat(reverse=True))
     yield run("plain")

@@ -16,7 +16,7 @@ import yaml
 
 from bookkit.build.comparison import distance, drawing, left_out
 from bookkit.build.execute import duration
-from bookkit.build.reader_notes import PLUS_MINUS
+from bookkit.build.reader_notes import OBJECTED, PLUS_MINUS
 from bookkit.claims import (
     AS_LARGE,
     BECAUSE,
@@ -127,7 +127,7 @@ def scoreboard_page(
         f"{len(rows)} claims from {len(counts)} sources, {measured} of them measured so far. A rule, written down in "
         "`book/claims` beside the claim, computed each verdict from what a notebook measured when this book was "
         "built: *how it is decided* shows it, and the links lead to the table or the figure where the numbers can be "
-        f"seen. {LEVELS} {PLUS_MINUS} `python -m bookkit score` prints the same in a terminal.",
+        f"seen. {LEVELS} {PLUS_MINUS} {OBJECTED} `python -m bookkit score` prints the same in a terminal.",
         STYLE,
         _counts(everything),
         drawing(rows),

@@ -20,6 +20,9 @@ VERDICT = re.compile(
 )
 FOLDED = r'<details class="verdict"><summary>\g<head></summary><p>\g<numbers></p></details>'
 PLUS_MINUS = "In a verdict, *n* counts the seeds, or what it names, behind a mean; ± is their standard deviation."
+OBJECTED = (
+    "A reader in a remark had no part in the work, read the verdict as an author of the source might, and objected."
+)
 SCALE = (
     " What stands last in its brackets, such as <em>reduced</em> or <em>analogue</em>, is the "
     '<a href="../book/glossary.html#term-scale">scale</a> of the test.'

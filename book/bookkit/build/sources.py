@@ -48,7 +48,7 @@ from bookkit.build.pages import (
     scaled_badge,
     source_numbers,
 )  # fmt: skip
-from bookkit.build.reader_notes import PLUS_MINUS
+from bookkit.build.reader_notes import OBJECTED, PLUS_MINUS
 from bookkit.build.runs import Runs
 from bookkit.claims import (
     INTERACTIVE,
@@ -266,7 +266,7 @@ def source_page(number: str, source: Source, found: Found, texts: Mapping[str, s
         "What holds in this source, what does not, and each of its figures beside ours. It is source "
         f"{number}, {{cite:t}}`{key}`. First come its main claims and their verdicts, then the whole "
         f"[section by section](#section-by-section). All {len(own)} claims, with their rules, are on the "
-        f"{{ref}}`scoreboard <source-{number}>`. {PLUS_MINUS}",
+        f"{{ref}}`scoreboard <source-{number}>`. {PLUS_MINUS} {OBJECTED}",
         f"**What it says.** {source.says}",
         f"**What *ours* is.** {source.ours}",
         STYLE,

@@ -439,7 +439,7 @@ export const describe = (a, b, { written, met, lead, stopped }) => {
   const verdict = same ? "That is right." : `That is wrong: the sum is ${shown(right)}.`;
   return (
     `The network writes ${shown(a)} + ${shown(b)} = ${shown(written)}. ${verdict} ` +
-    `It met ${grouped(met)} different situations; what it wrote was ahead of all else by at least ${atLeast(lead, 1)} logits.`
+    `It met ${grouped(met)} different situations (what it sees of the digits at once); what it wrote was ahead of all else by at least ${atLeast(lead, 1)} logits.`
   );
 };
 

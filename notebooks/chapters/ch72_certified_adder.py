@@ -70,8 +70,8 @@ def describe(a: int, b: int) -> str:
     met = len(np.unique(keys, axis=0))
     return (
         f"The network writes {shown(a)} + {shown(b)} = {shown(written)}. {verdict} "
-        f"It met {met:,} different situations; what it wrote was ahead of all else by at least "
-        f"{math.floor(10 * lead) / 10:.1f} logits."
+        f"It met {met:,} different situations (what it sees of the digits at once); what it wrote was ahead of all "
+        f"else by at least {math.floor(10 * lead) / 10:.1f} logits."
     )
 
 

@@ -107,6 +107,7 @@ def glued(site, shown, prose="It took {glue:text}`epochs`.", recorded="'4,500'")
 
 def test_a_number_in_prose_that_reads_as_it_was_written_is_no_problem(site):
     assert glued(site, ["4,500"]) == []
+    assert glued(site, ["64\N{NO-BREAK SPACE}%"], recorded="'64 %'") == []
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from bs4 import BeautifulSoup, Tag
 from bookkit.build.glued import GLUED, glued_texts
 from bookkit.build.notebook_ast import statements
 from bookkit.build.project import Project
+from bookkit.sphinx.spacing import joined
 
 PAGE_BYTES = 6_000_000  # a page with everything it loads
 CHECKPOINT_BYTES = 60_000_000  # all shipped weights together
@@ -261,7 +262,7 @@ def _glued(page: Page) -> Iterator[Problem]:
     if len(names) != len(shown):
         yield Problem(page.name, f"shows {len(shown)} glued texts where the notebook has {len(names)}")
     for name, text in zip(names, shown, strict=False):
-        if text != written.get(name):
+        if name not in written or text != joined(written[name]):
             yield Problem(page.name, f"shows {text!r} for the glued text {name!r}, which is {written.get(name)!r}")
 
 

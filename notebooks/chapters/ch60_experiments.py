@@ -179,22 +179,17 @@ class CutExperiment(Experiment):
         return answer
 
 
-class Asked:
+class AskedSums:
     """The sums that a run of `CutExperiment` is asked at its end, and where they lie in its answers.
 
-    sums: (sums,) right ones. length: digits of both numbers, of those of equally many that come first (`equal`);
-    of_longest: where of these lie those of the most.
+    sums: (sums,) right ones. length: digits of both numbers, of those of equally many that come first (`equal`).
     """
 
     def __init__(self, experiment: CutExperiment):
         self.digits, each = experiment.digits, experiment.test_count
         self.sums = experiment.tests().sum(1)
         self.length = np.arange(1, self.digits + 1).repeat(each)
-        self.equal, self.of_longest = slice(0, len(self.length)), self.of_length(self.digits)
-
-    def of_length(self, digits: int) -> np.ndarray:
-        """Where the sums of two numbers of so many digits lie."""
-        return np.flatnonzero(self.length == digits)
+        self.equal = slice(0, len(self.length))
 
     def percent(self, answers: np.ndarray, chosen) -> np.ndarray:
         """(seeds, sums) answers -> (seeds,) percent of the chosen sums that are right."""

@@ -328,7 +328,7 @@ def test_a_verdict_in_place_is_its_claim_in_full_until_a_key_opens_its_numbers(p
     page.keyboard.press("Enter")
     assert numbers.is_visible() and numbers.inner_text().startswith("Source: ")
     assert fold.locator("summary").evaluate(WHOLE)
-    assert fold.bounding_box()["height"] > shut
+    assert fold.bounding_box()["height"] >= shut + numbers.bounding_box()["height"] > shut + 20
 
 
 def test_paper_shows_verdicts_in_place_whole_without_scripts(chromium, address):
